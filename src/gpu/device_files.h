@@ -1,0 +1,43 @@
+#pragma once
+
+// What of a driver must be inside a box for some of its GPUs to work there, and no other.
+// Pure files: opens no vendor library, so that the jailer may ask.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace ringfence::gpu {
+
+struct DeviceNode {
+  std::string path;  // in the box: "/dev/nvidia0"
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+};
+
+struct DriverMount {
+  std::string host_path;  // a file or folder
+  std::string box_path;
+  bool writable = false;
+  bool give_to_box = false;  // simulated memory: owned by the box's user as long as it runs
+};
+
+struct DriverFiles {
+  std::vector<DeviceNode> nodes;
+  std::vector<DriverMount> mounts;
+  std::vector<std::string> library_folders;  // in the box, for LD_LIBRARY_PATH
+};
+
+// Where a driver lies in the box, whatever its root on the host.
+inline constexpr const char* kBoxDriverRoot = "/run/ringfence/driver";
+
+// `minors` are the GPUs' device minors, by Gpu::minor, with their UUIDs.
+struct WantedGpu {
+  std::string uuid;
+  std::uint32_t minor = 0;
+};
+Result<DriverFiles> FilesFor(const std::string& driver_root, const std::vector<WantedGpu>& gpus);
+
+}  // namespace ringfence::gpu

@@ -1,0 +1,85 @@
+#pragma once
+
+// A lease: slices of GPUs for one tenant's job, asked for by one principal, for a time.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/tenant.h"
+
+namespace ringfence::model {
+
+enum class LeaseState {
+  kRequested,
+  kAdmitted,
+  kPlaced,
+  kPreparing,
+  kActive,
+  kEnding,
+  kScrubbing,
+  kClosed,
+  kQuarantined,  // a step failed in a way that leaves a slice unsafe
+};
+std::string_view Name(LeaseState state);
+Result<LeaseState> ParseLeaseState(std::string_view text);
+// The one table of which state may follow which.
+bool MayFollow(LeaseState from, LeaseState to);
+inline bool IsOver(LeaseState state) {
+  return state == LeaseState::kClosed || state == LeaseState::kQuarantined;
+}
+
+inline constexpr std::size_t kCommandWordsMax = 256;
+inline constexpr std::size_t kCommandBytesMax = 16 * 1024;
+inline constexpr std::size_t kEnvironmentMax = 64;
+inline constexpr std::uint32_t kGpusPerLeaseMax = 64;
+inline constexpr std::uint64_t kMemoryBytesMin = std::uint64_t{16} << 20U;
+inline constexpr std::uint64_t kMemoryBytesMax = std::uint64_t{4} << 40U;
+
+// What a principal asks for. Valid once created.
+struct LeaseRequest {
+  TenantPath tenant = TenantPath::Root();
+  std::uint32_t gpus = 1;
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::uint64_t memory_bytes_max = std::uint64_t{4} << 30U;
+  std::uint32_t cpu_millis_max = 1000;
+  std::uint32_t pids_max = 512;
+  Milliseconds timeout = std::chrono::hours(2);
+
+  // Checks every limit; the error names the field and the fix.
+  Status Validate() const;
+};
+
+struct LeaseStep {  // one line of a lease's history
+  LeaseState state = LeaseState::kRequested;
+  Timestamp time;
+  std::string reason;  // may be empty
+};
+
+struct Lease {
+  std::string id;
+  LeaseRequest request;
+  std::string principal;
+  LeaseState state = LeaseState::kRequested;
+  std::string node;               // once placed
+  std::vector<std::string> gpus;  // UUIDs, once placed
+  Timestamp created;
+  Timestamp updated;
+  std::optional<Timestamp> started;
+  std::optional<Timestamp> ended;
+  std::string outcome;            // "exited", "signalled", "timeout", "oom", "failed", "refused"
+  std::optional<int> exit_code;   // the job's own, 128+N for a signal
+  std::string reason;             // why it ended, was refused or is quarantined
+  bool end_requested = false;
+  bool simulated = false;
+  std::vector<std::string> receipts;  // receipt ids
+  std::vector<LeaseStep> steps;
+};
+
+}  // namespace ringfence::model

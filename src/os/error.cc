@@ -1,0 +1,54 @@
+#include "os/error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace ringfence::os {
+
+Error ErrnoError(std::string_view what, int number) {
+  Code code = Code::kInternal;
+  switch (number) {
+    case ENOENT:
+    case ESRCH:
+      code = Code::kNotFound;
+      break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      code = Code::kPermissionDenied;
+      break;
+    case EEXIST:
+    case EBUSY:
+      code = Code::kConflict;
+      break;
+    case EAGAIN:
+    case EINTR:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ETIMEDOUT:
+    case EPIPE:
+    case ENOSPC:
+    case EIO:
+    case EDQUOT:
+      code = Code::kUnavailable;
+      break;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      code = Code::kExhausted;
+      break;
+    case EINVAL:
+    case ENAMETOOLONG:
+      code = Code::kInvalidArgument;
+      break;
+    default:
+      break;
+  }
+  char text[128];
+  return Error{code, std::string(what) + ": " + strerror_r(number, text, sizeof text)};
+}
+
+Error ErrnoError(std::string_view what) { return ErrnoError(what, errno); }
+
+}  // namespace ringfence::os

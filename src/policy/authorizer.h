@@ -1,0 +1,57 @@
+#pragma once
+
+// Who may do what. A small interface with a plain role check behind it; a richer engine replaces
+// what is behind it without its callers noticing.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/tenant.h"
+
+namespace ringfence::policy {
+
+// Every action of the API. The table in authorizer.cc gives the label ("lease.request").
+enum class Action {
+  kLeaseRequest,
+  kLeaseRead,
+  kLeaseEnd,
+  kLeaseLogs,
+  kTenantRead,
+  kNodeRead,
+  kNodeJoin,  // create join tokens
+  kGpuScrub,
+  kAuditRead,
+  kTokenCreate,
+  kTokenRead,
+  kTokenRevoke,
+  kPolicyRead,
+  kPolicyApply,
+  kStatusRead,
+};
+std::string_view Name(Action action);  // "lease.request"
+
+struct Query {
+  std::string principal;
+  Action action = Action::kStatusRead;
+  model::TenantPath tenant = model::TenantPath::Root();  // what the action is about
+};
+
+struct Decision {
+  bool allowed = false;
+  // For people and the audit log: "role developer at acme/research (bindings.yaml:12)" or what is
+  // missing and who could grant it.
+  std::string reason;
+};
+
+// Any thread.
+class Authorizer {
+ public:
+  Authorizer() = default;
+  Authorizer(const Authorizer&) = delete;
+  Authorizer& operator=(const Authorizer&) = delete;
+  virtual ~Authorizer() = default;
+  virtual Decision Decide(const Query& query) const = 0;
+};
+
+}  // namespace ringfence::policy

@@ -1,0 +1,101 @@
+#pragma once
+
+// The policy folder, loaded: tenants, principals, roles, bindings, boundaries, quotas. Immutable;
+// a reload makes a new one.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/isolation.h"
+#include "model/tenant.h"
+#include "policy/authorizer.h"
+
+namespace ringfence::policy {
+
+struct Source {  // where a thing is written
+  std::string file;  // relative to the folder
+  int line = 0;
+};
+
+struct Tenant {
+  model::TenantPath path = model::TenantPath::Root();
+  std::string display_name;
+  Source source;
+};
+
+struct Principal {
+  std::string name;  // "alice@acme.example" or "ci-runner"
+  bool service = false;
+  std::string display_name;
+  Source source;
+};
+
+struct Role {
+  std::string name;
+  std::vector<Action> allows;
+  Source source;  // file empty for those built in
+};
+
+struct Binding {
+  std::string principal;
+  std::string role;
+  model::TenantPath tenant = model::TenantPath::Root();
+  Source source;
+};
+
+struct Boundary {  // the least class between two tenants; see ARCHITECTURE's defaults
+  model::TenantPath a = model::TenantPath::Root();
+  model::TenantPath b = model::TenantPath::Root();
+  model::IsolationClass least = model::IsolationClass::kMig;
+  Source source;
+};
+
+struct Quota {
+  model::TenantPath tenant = model::TenantPath::Root();
+  std::uint32_t gpus_max = 0;
+  Source source;
+};
+
+class Policy final : public Authorizer {
+ public:
+  // Reads every *.yaml and *.yml in `folder` and below. All errors are found, not only the first;
+  // the message has a line each: "tenants.yaml:12: spec.parent: unknown tenant "acme/reserch"
+  // (did you mean "acme/research"?)".
+  static Result<std::unique_ptr<Policy>> Load(const std::string& folder);
+  // For tests and fuzzers: files by name and text.
+  static Result<std::unique_ptr<Policy>> Parse(const std::map<std::string, std::string>& files);
+
+  Decision Decide(const Query& query) const override;
+
+  const Tenant* FindTenant(const model::TenantPath& path) const;
+  const Principal* FindPrincipal(std::string_view name) const;
+  std::vector<Tenant> tenants() const;  // sorted by path
+  std::vector<Principal> principals() const;
+  std::vector<Role> roles() const;
+  std::vector<Binding> bindings() const;
+  std::vector<Boundary> boundaries() const;
+  std::vector<Quota> quotas() const;
+  // Every quota that holds for a tenant: its own and those above it.
+  std::vector<Quota> QuotasOver(const model::TenantPath& tenant) const;
+  // "acme/reserch" -> "acme/research", when one is close; for errors.
+  std::optional<std::string> ClosestTenant(std::string_view text) const;
+  // SHA-256 over the files' names and texts, hex: which policy decided.
+  const std::string& digest() const;
+
+ private:
+  struct Tables;
+  explicit Policy(std::unique_ptr<Tables> tables);
+
+ public:
+  ~Policy() override;
+
+ private:
+  std::unique_ptr<Tables> tables_;
+};
+
+}  // namespace ringfence::policy
