@@ -19,6 +19,7 @@
 namespace ringfence::audit {
 
 inline constexpr std::size_t kEntryBytesMax = 65535;
+inline constexpr std::size_t kBatchEntriesMax = 65536;  // entries of one Append
 
 struct TreeHead {
   std::uint64_t size = 0;
@@ -39,12 +40,16 @@ class LogWriter {
   LogWriter& operator=(const LogWriter&) = delete;
 
   // Adds the entries after the current ones, writes and syncs the tiles, then signs and durably
-  // writes the checkpoint. Returns the new head once all of that is durable, never before.
+  // writes the checkpoint. Returns the new head once all of that is durable, never before. When it
+  // fails for another reason than its input (kInvalidArgument), whether the entries are in is not
+  // known, and each later call is kFailedPrecondition: drop the writer, open the log again, and go
+  // on after its head().size entries.
   virtual Result<TreeHead> Append(const std::vector<Bytes>& entries) = 0;
   virtual TreeHead head() const = 0;
   virtual std::string checkpoint() const = 0;  // the signed note, without cosignatures
-  // Stores the checkpoint with witnesses' cosignature lines for readers ("checkpoint" file).
-  // A line for another head than the current one, or by an unknown shape, is kInvalidArgument.
+  // Stores the checkpoint with witnesses' cosignature lines for readers ("checkpoint" file), until
+  // the next Append. A line of an unknown shape is kInvalidArgument. The caller, who knows the
+  // witness's key, has verified it: VerifyCosignature(checkpoint() + line, witness).
   virtual Status AddCosignature(std::string_view line) = 0;
 
  protected:

@@ -3,10 +3,12 @@
 // The offline verifier: reads a copy of a log and says whether it is what was signed. It shares no
 // code with the writer: its own Merkle tree, its own note parser, its own entry checks.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +21,10 @@ struct VerifyOptions {
   // Signed notes of this log seen earlier (or cosigned elsewhere): the log must extend each.
   std::vector<std::string> earlier_checkpoints;
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  // Files beyond the checkpoint are a finding, unless a newer signed checkpoint covers them within
+  // this time: then the log is only being written to while it is verified.
+  std::chrono::milliseconds settle{2000};
+  unsigned threads = 0;  // 0: as many as the machine has cores, but no more than 8
 };
 
 struct BadRange {

@@ -82,20 +82,22 @@ inline Error Prefix(std::string_view what, Error error) {
 
 }  // namespace ringfence
 
-// Returns from the enclosing function if `expr` holds an error.
-#define RINGFENCE_TRY(expr)                                  \
-  do {                                                       \
-    if (auto try_status = (expr); !try_status.has_value()) { \
-      return try_status.error();                             \
-    }                                                        \
-  } while (false)
-
 #define RINGFENCE_CONCAT_INNER(a, b) a##b
 #define RINGFENCE_CONCAT(a, b) RINGFENCE_CONCAT_INNER(a, b)
 
+// Returns from the enclosing function if `expr` holds an error. (Names are numbered with
+// __COUNTER__, as a lambda inside `expr` may use these macros again on what counts as one line.)
+#define RINGFENCE_TRY(expr) RINGFENCE_TRY_AS(RINGFENCE_CONCAT(try_status_, __COUNTER__), expr)
+#define RINGFENCE_TRY_AS(name, expr)               \
+  do {                                             \
+    if (auto name = (expr); !(name).has_value()) { \
+      return (name).error();                       \
+    }                                              \
+  } while (false)
+
 // RINGFENCE_ASSIGN(const auto file, ReadFile(path)): declares `file`, or returns the error.
 #define RINGFENCE_ASSIGN(declaration, expr) \
-  RINGFENCE_ASSIGN_AS(RINGFENCE_CONCAT(try_result_, __LINE__), declaration, expr)
+  RINGFENCE_ASSIGN_AS(RINGFENCE_CONCAT(try_result_, __COUNTER__), declaration, expr)
 #define RINGFENCE_ASSIGN_AS(name, declaration, expr) \
   auto name = (expr);                                \
   if (!(name).has_value()) {                         \

@@ -18,10 +18,10 @@ struct KeyAndCertificate {
 };
 
 struct CertificateNames {
-  std::string common_name;
-  std::vector<std::string> dns;
-  std::vector<std::string> ips;
-  std::vector<std::string> uris;
+  std::string common_name = {};
+  std::vector<std::string> dns = {};
+  std::vector<std::string> ips = {};
+  std::vector<std::string> uris = {};
 };
 
 enum class CertificateUse { kServer, kClient };

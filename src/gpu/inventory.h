@@ -18,12 +18,12 @@ struct GpuProcess {
 };
 
 struct Gpu {
-  std::string uuid;         // "GPU-8-4-4-4-12"
-  std::string model;        // "NVIDIA H200"
-  std::uint32_t index = 0;  // NVML's
-  std::uint32_t minor = 0;  // /dev/nvidia<minor>
-  std::string serial;       // may be empty
-  std::string pci_address;  // "00000000:00:06.0"
+  std::string uuid;           // "GPU-8-4-4-4-12"
+  std::string model;          // "NVIDIA H200"
+  std::uint32_t index = 0;    // NVML's
+  std::uint32_t minor = 0;    // /dev/nvidia<minor>
+  std::string serial;         // may be empty
+  std::string pci_address;    // "00000000:00:06.0"
   std::string pci_device_id;  // "233510de"
   std::uint64_t memory_bytes = 0;
   std::uint64_t memory_used_bytes = 0;
@@ -38,9 +38,9 @@ struct Gpu {
 struct Inventory {
   bool simulated = false;
   std::string driver_version;
-  std::string cuda_version;    // "13.0"
+  std::string cuda_version;  // "13.0"
   std::string nvml_version;
-  std::string kernel_driver;   // first line of <driver_root>/proc/driver/nvidia/version
+  std::string kernel_driver;  // first line of <driver_root>/proc/driver/nvidia/version
   std::string library_path;
   std::string library_digest;  // "sha256:..." of libnvidia-ml.so.1 as opened
   std::vector<Gpu> gpus;

@@ -22,8 +22,8 @@ class TenantPath {
 
   const std::string& text() const { return text_; }  // "/" for the root
   bool is_root() const { return text_ == "/"; }
-  TenantKind kind() const;  // not for the root
-  TenantPath parent() const;  // of a department: the root
+  TenantKind kind() const;                       // not for the root
+  TenantPath parent() const;                     // of a department: the root
   bool Contains(const TenantPath& other) const;  // itself, or below it
   auto operator<=>(const TenantPath&) const = default;
 

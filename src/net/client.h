@@ -18,7 +18,7 @@ struct ClientOptions {
   std::string ca_pem;       // trust exactly these
   std::string certificate_chain_pem;  // empty: no client certificate
   std::string private_key_pem;
-  std::string bearer_token;                       // sent as Authorization: Bearer when not empty
+  std::string bearer_token;  // sent as Authorization: Bearer when not empty
   std::chrono::milliseconds connect_timeout{5000};
   std::chrono::milliseconds response_timeout{60000};
   std::size_t response_bytes_max = 16 * 1024 * 1024;
@@ -26,10 +26,10 @@ struct ClientOptions {
 
 struct ClientRequest {
   std::string method = "GET";
-  std::string target;  // path and query, already encoded
-  std::string body;
+  std::string target = {};  // path and query, already encoded
+  std::string body = {};
   std::string content_type = "application/json";
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 // For one thread at a time; Cancel from any.

@@ -18,9 +18,9 @@ struct ServerLimits {
   std::size_t header_bytes_max = 16 * 1024;
   std::size_t connections_max = 1024;
   std::size_t connections_per_address_max = 256;
-  std::size_t requests_queued_max = 512;      // waiting for a handler thread; beyond it: 429
+  std::size_t requests_queued_max = 512;          // waiting for a handler thread; beyond it: 429
   double requests_per_second_per_address = 2000;  // token bucket with a burst of one second
-  std::chrono::seconds header_timeout{10};    // a slow client is cut off
+  std::chrono::seconds header_timeout{10};        // a slow client is cut off
   std::chrono::seconds body_timeout{30};
   std::chrono::seconds idle_timeout{75};
   std::chrono::seconds write_timeout{30};
@@ -35,7 +35,7 @@ struct TlsIdentity {
 
 struct ServerStats {  // all since start, except the gauges
   std::uint64_t requests = 0;
-  std::uint64_t refused_busy = 0;     // answered 429
+  std::uint64_t refused_busy = 0;  // answered 429
   std::uint64_t refused_malformed = 0;
   std::uint64_t handshakes_failed = 0;
   std::uint64_t connections = 0;

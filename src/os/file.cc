@@ -101,6 +101,27 @@ Result<std::size_t> ReadSome(int fd, std::span<std::byte> into) {
   }
 }
 
+Result<Bytes> ReadAt(int fd, std::uint64_t offset, std::size_t bytes_max) {
+  Bytes bytes(bytes_max);
+  std::size_t have = 0;
+  while (have < bytes_max) {
+    const ssize_t got =
+        pread(fd, bytes.data() + have, bytes_max - have, static_cast<off_t>(offset + have));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return ErrnoError("read");
+    }
+    if (got == 0) {
+      break;
+    }
+    have += static_cast<std::size_t>(got);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
 Status WriteAll(int fd, ByteView bytes) {
   while (!bytes.empty()) {
     const ssize_t put = write(fd, bytes.data(), bytes.size());
@@ -117,6 +138,14 @@ Status WriteAll(int fd, ByteView bytes) {
 
 Result<UniqueFd> OpenRead(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) {
+    return ErrnoError("open " + path);
+  }
+  return fd;
+}
+
+Result<UniqueFd> OpenAppend(const std::string& path, unsigned mode) {
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, mode));
   if (!fd.valid()) {
     return ErrnoError("open " + path);
   }
@@ -185,6 +214,13 @@ Status SyncDir(const std::string& path) {
     return ErrnoError("sync folder " + path);
   }
   return {};
+}
+
+Status Rename(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) {
+    return ErrnoError("rename " + from + " to " + to);
+  }
+  return SyncDir(ParentOf(to));
 }
 
 Status RemoveFile(const std::string& path) {
@@ -275,10 +311,7 @@ Result<UniqueFd> LockFile(const std::string& path) {
 }
 
 Result<AppendFile> AppendFile::Open(const std::string& path, unsigned mode) {
-  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, mode));
-  if (!fd.valid()) {
-    return ErrnoError("open " + path);
-  }
+  RINGFENCE_ASSIGN(UniqueFd fd, OpenAppend(path, mode));
   RINGFENCE_TRY(SyncDir(ParentOf(path)));
   return AppendFile(std::move(fd));
 }

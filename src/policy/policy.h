@@ -17,7 +17,7 @@
 
 namespace ringfence::policy {
 
-struct Source {  // where a thing is written
+struct Source {      // where a thing is written
   std::string file;  // relative to the folder
   int line = 0;
 };

@@ -1,0 +1,62 @@
+# Thin on purpose: what a target does is in scripts/. Variables that people set:
+#   STATE=DIR LISTEN=ADDR:PORT   make up, make down: which Ringfence (default .ringfence)
+#   JOBS=N                       how many compilers at once (default: by cores and memory)
+#   PRESET=dev                   make test with another preset, such as the sanitizers'
+#   TESTS=REGEX                  make test: only the unit tests and corpora whose names match
+#   FUZZ_SECONDS=60 FUZZER=NAME  make fuzz: time for each fuzzer; only this one
+#   ALL=1                        make lint: clang-tidy on every file, not only on changed ones
+.DEFAULT_GOAL := help
+export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL
+
+.PHONY: help setup build up down test tour fmt lint fuzz gpu-test tsan clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup: ## install from Debian's packages what is missing to build, run and test
+	@scripts/setup.sh build run test
+
+build: ## build the release: build/release/ringfence
+	@scripts/setup.sh build
+	@scripts/build.sh release
+
+up: ## build, start a server and a node here, wait until healthy, leave them running
+	@scripts/setup.sh build run
+	@scripts/build.sh release
+	@scripts/service.sh up
+
+down: ## stop what `make up` started; its state stays
+	@scripts/service.sh down
+
+test: ## build and run all tests; the last line has the counts (CI=true: a skip fails)
+	@scripts/setup.sh build run test
+	@scripts/test.sh
+
+tour: ## play the five-minute story by itself, in a state folder of its own
+	@scripts/setup.sh build run
+	@scripts/build.sh release
+	@scripts/tour.sh
+
+fmt: ## format the C++ sources in place
+	@scripts/setup.sh format
+	@scripts/lint.sh fmt
+
+lint: ## check format, layers, scripts, and clang-tidy on what changed (ALL=1: on everything)
+	@scripts/setup.sh build test format lint
+	@scripts/lint.sh check
+
+fuzz: ## run each fuzzer for FUZZ_SECONDS (default 60) with libFuzzer, ASan and UBSan
+	@scripts/setup.sh build fuzz
+	@scripts/fuzz.sh
+
+gpu-test: ## try the stand-ins and the scrub against a real NVIDIA driver (on a GPU machine)
+	@scripts/setup.sh build run test
+	@scripts/build.sh test
+	@tests/gpu/run.sh
+
+tsan: ## unit tests under the thread sanitizer
+	@scripts/setup.sh build run test
+	@PRESET=tsan UNIT_ONLY=1 scripts/test.sh
+
+clean: ## remove everything that was built (not the state of `make up`)
+	@rm -rf build

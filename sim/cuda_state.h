@@ -1,0 +1,126 @@
+#pragma once
+
+// The CUDA stand-in's process-wide state, its contexts, and each thread's stack of them.
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "driver.h"
+#include "export.h"
+#include "gpu/cuda_abi.h"
+#include "memory.h"
+
+namespace ringfence::gpu::cuda {
+
+struct ContextOpaque {
+  Device device = 0;
+  std::set<DevicePointer> allocations;  // freed with it
+};
+
+}  // namespace ringfence::gpu::cuda
+
+namespace ringfence::sim {
+
+namespace cuda = gpu::cuda;
+using cuda::CuResult;
+
+struct CudaGpu {
+  gpu::SimulatedGpu gpu;
+  std::unique_ptr<GpuMemory> memory;  // from the first context on
+  cuda::Context primary = nullptr;
+  unsigned int primary_users = 0;
+};
+
+struct CudaState {
+  std::mutex mutex;
+  bool ready = false;  // cuInit has succeeded
+  std::optional<Driver> driver;
+  std::vector<CudaGpu> gpus;
+  std::map<cuda::Context, std::unique_ptr<cuda::ContextOpaque>> contexts;
+  std::map<void*, std::size_t> host_memory;
+  FailurePlan failures;
+
+  CudaState() = default;
+  CudaState(const CudaState&) = delete;
+  CudaState& operator=(const CudaState&) = delete;
+  ~CudaState();
+
+  // Before cuInit too. False: there is no driver root around this library.
+  bool Load();
+};
+
+CudaState& Cuda();
+
+// The calling thread's contexts, the current one on top. Without a destructor, so that the
+// library can be unloaded.
+struct ContextStack {
+  static constexpr unsigned int kDepthMax = 16;
+  cuda::Context held[kDepthMax];
+  unsigned int depth;
+
+  cuda::Context top() const { return depth == 0 ? nullptr : held[depth - 1]; }
+};
+ContextStack& Stack();
+
+// Device addresses are no addresses of any process: above all of user space.
+inline constexpr cuda::DevicePointer kPointerBase = 0x00d0'0000'0000'0000ULL;
+inline constexpr unsigned int kPointerGpuShift = 42;
+
+inline cuda::DevicePointer PointerTo(const gpu::SimulatedGpu& gpu, std::uint64_t offset) {
+  return kPointerBase + (std::uint64_t{gpu.minor} << kPointerGpuShift) + offset;
+}
+
+// After cuInit and unless the scenario fails `function`; under the lock.
+template <typename Answer>
+CuResult OnDriver(const char* function, Answer answer) {
+  CudaState& state = Cuda();
+  const std::lock_guard lock(state.mutex);
+  if (!state.ready) {
+    return cuda::kNotInitialized;
+  }
+  if (const int code = state.failures.Next(state.driver->scenario.cuda_failures, "", function)) {
+    return static_cast<CuResult>(code);
+  }
+  return answer(state);
+}
+
+inline CuResult PlannedFailure(CudaState& state, const CudaGpu& gpu, const char* function) {
+  return static_cast<CuResult>(state.failures.Next(gpu.gpu.cuda_failures, gpu.gpu.uuid, function));
+}
+
+template <typename Answer>
+CuResult OnDevice(const char* function, cuda::Device device, Answer answer) {
+  return OnDriver(function, [&](CudaState& state) {
+    if (device < 0 || static_cast<std::size_t>(device) >= state.gpus.size()) {
+      return cuda::kInvalidDevice;
+    }
+    CudaGpu& gpu = state.gpus[static_cast<std::size_t>(device)];
+    if (const CuResult code = PlannedFailure(state, gpu, function); code != cuda::kSuccess) {
+      return code;
+    }
+    return answer(state, gpu);
+  });
+}
+
+// With the calling thread's current context.
+template <typename Answer>
+CuResult OnContext(const char* function, Answer answer) {
+  return OnDriver(function, [&](CudaState& state) {
+    const auto found = state.contexts.find(Stack().top());
+    if (found == state.contexts.end()) {
+      return cuda::kInvalidContext;
+    }
+    CudaGpu& gpu = state.gpus[static_cast<std::size_t>(found->second->device)];
+    if (const CuResult code = PlannedFailure(state, gpu, function); code != cuda::kSuccess) {
+      return code;
+    }
+    return answer(*found->second, gpu);
+  });
+}
+
+}  // namespace ringfence::sim

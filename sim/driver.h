@@ -1,0 +1,47 @@
+#pragma once
+
+// What both stand-ins start from: the root they were loaded from, its scenario, and which of the
+// GPUs this process may touch.
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu/scenario.h"
+
+namespace ringfence::sim {
+
+// How opening a device file went: 0, or errno.
+//
+// In a box the file is a real node of a major that no driver serves, so the kernel's answer to an
+// open that the device cgroup lets through is ENXIO. That counts as open.
+int OpenNode(const std::string& path);
+
+struct Driver {
+  std::string root;
+  gpu::Scenario scenario;
+  int control_errno = 0;                // of nvidiactl
+  int uvm_errno = 0;                    // of nvidia-uvm
+  std::vector<gpu::SimulatedGpu> gpus;  // those whose device file opens, in order
+
+  // Reads the root that the library holding `symbol` was loaded from: <root>/lib/<library>.
+  static Result<Driver> Load(const void* symbol);
+};
+
+// Counts calls, so that a scenario can make the third one fail. Any thread.
+class FailurePlan {
+ public:
+  // The result that this call must answer with; 0: go on. `key` separates the GPUs.
+  int Next(const gpu::FailureSwitches& switches, const std::string& key,
+           const std::string& function);
+  void Restart();  // counts from 0 again
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::uint64_t> calls_;
+};
+
+}  // namespace ringfence::sim

@@ -1,0 +1,246 @@
+#include "agent/lease_runner.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/encoding.h"
+#include "os/file.h"
+#include "os/log.h"
+#include "os/process.h"
+
+namespace ringfence::agent {
+namespace {
+
+constexpr std::size_t kChunkBytes = 64 * 1024;
+constexpr std::size_t kChunksPerRequest = 8;
+// Output that comes within this time travels together.
+constexpr std::chrono::milliseconds kGather{5};
+constexpr std::size_t kEndingBytesMax = 2048;
+
+Json GpuList(const std::vector<std::string>& gpus) {
+  JsonArray array;
+  for (const std::string& gpu : gpus) {
+    array.emplace_back(gpu);
+  }
+  return array;
+}
+
+// One read of what is there; empty at the end of the stream.
+Bytes ReadChunk(int fd) {
+  Bytes chunk(kChunkBytes);
+  const auto got = os::ReadSome(fd, chunk);
+  chunk.resize(got.has_value() ? *got : 0);
+  return chunk;
+}
+
+}  // namespace
+
+LeaseRunner::~LeaseRunner() {
+  std::map<std::string, Job> jobs;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs.swap(jobs_);
+  }
+  for (auto& [key, job] : jobs) {
+    job.thread.request_stop();
+  }
+}
+
+template <typename Work>
+void LeaseRunner::Launch(const std::string& key, Work work) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(jobs_, [](const auto& job) { return job.second.done; });
+  const auto [entry, added] = jobs_.try_emplace(key);
+  if (!added) {
+    return;
+  }
+  entry->second.thread = std::jthread([this, key, work](const std::stop_token& stop) {
+    work(stop);
+    const std::lock_guard inner(mutex_);
+    const auto found = jobs_.find(key);
+    if (found != jobs_.end()) {
+      found->second.done = true;
+    }
+  });
+}
+
+std::vector<std::string> LeaseRunner::InHand() {
+  std::vector<std::string> leases;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, job] : jobs_) {
+    if (!job.done && !key.starts_with("gpu:")) {
+      leases.push_back(key);
+    }
+  }
+  return leases;
+}
+
+void LeaseRunner::Start(const std::string& lease, const std::string& grant,
+                        const std::vector<std::string>& gpus) {
+  Launch(lease, [=, this](const std::stop_token& stop) { RunBox(stop, lease, grant, gpus); });
+}
+
+void LeaseRunner::End(const std::string& lease, const std::vector<std::string>& gpus) {
+  bool in_hand = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = jobs_.find(lease);
+    in_hand = found != jobs_.end() && !found->second.done;
+  }
+  if (in_hand) {
+    const Status ended = jailer_.End(lease);
+    if (!ended.has_value()) {
+      os::Log(os::Level::kWarning, "lease_not_ended",
+              {{"lease", lease}, {"why", ended.error().message}});
+    }
+    return;
+  }
+  // Ended before its box was started.
+  Launch(lease, [=, this](const std::stop_token& stop) {
+    Link link(holder_);
+    Finish(stop, link, lease, gpus, "failed it was ended before it started");
+  });
+}
+
+void LeaseRunner::Scrub(const std::string& lease, const std::vector<std::string>& gpus) {
+  const std::string key = lease.empty() ? "gpu:" + gpus.front() : lease;
+  Launch(key, [=, this](const std::stop_token& stop) {
+    Link link(holder_);
+    ScrubAndDeliver(stop, link, lease, gpus);
+  });
+}
+
+Status LeaseRunner::Recover() {
+  RINGFENCE_ASSIGN(const auto records, jailer_.List());
+  for (const isolate::BoxRecord& record : records) {
+    Launch(record.lease, [=, this](const std::stop_token& stop) {
+      Link link(holder_);
+      if (record.state != isolate::BoxState::kScrubbed) {
+        (void)jailer_.End(record.lease);  // ended already, unless its jailer outlived its agent
+      }
+      Finish(stop, link, record.lease, record.gpus,
+             "failed the node's agent was restarted while it ran");
+    });
+  }
+  return {};
+}
+
+void LeaseRunner::RunBox(const std::stop_token& stop, const std::string& lease,
+                         const std::string& grant, const std::vector<std::string>& gpus) {
+  Link link(holder_);
+  std::string ending;
+  auto box = jailer_.Start(grant);
+  if (box.has_value()) {
+    const auto said = link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/step",
+                                     JsonObject{{"step", "started"}});
+    if (!said.has_value()) {
+      os::Log(os::Level::kWarning, "start_not_reported",
+              {{"lease", lease}, {"why", said.error().message}});
+    }
+    ending = Carry(stop, link, lease, *box);
+  } else {
+    ending = "failed " + box.error().message;
+    if (!box.error().hint.empty()) {
+      ending += " (" + box.error().hint + ")";
+    }
+  }
+  Finish(stop, link, lease, gpus, ending);
+}
+
+std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const std::string& lease,
+                               isolate::StartedBox& box) {
+  std::int64_t first = 1;
+  bool kept = true;  // false once the server refuses output: drain it, so that the job can end
+  while (box.out.valid() || box.err.valid()) {
+    JsonArray chunks;
+    std::optional<std::chrono::milliseconds> wait;
+    while (chunks.size() < kChunksPerRequest && (box.out.valid() || box.err.valid())) {
+      std::vector<os::PollItem> items{{box.out.get()}, {box.err.get()}};
+      if (!os::Poll(items, wait).has_value() || (!items[0].ready && !items[0].hung_up &&
+                                                 !items[1].ready && !items[1].hung_up)) {
+        break;
+      }
+      for (const bool is_error : {false, true}) {
+        os::UniqueFd& fd = is_error ? box.err : box.out;
+        const os::PollItem& item = items[is_error ? 1 : 0];
+        if (!fd.valid() || (!item.ready && !item.hung_up)) {
+          continue;
+        }
+        const Bytes chunk = ReadChunk(fd.get());
+        if (chunk.empty()) {
+          fd.Reset();
+        } else {
+          chunks.emplace_back(JsonObject{{"error", is_error}, {"data", Base64(chunk)}});
+        }
+      }
+      wait = kGather;
+    }
+    if (chunks.empty() || !kept) {
+      continue;
+    }
+    const auto count = static_cast<std::int64_t>(chunks.size());
+    const auto sent =
+        link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/output",
+                       JsonObject{{"first", first}, {"chunks", std::move(chunks)}});
+    first += count;
+    kept = sent.has_value();
+  }
+  Bytes line;
+  for (;;) {
+    std::array<std::byte, 512> more{};
+    const auto got = os::ReadSome(box.exit.get(), more);
+    if (!got.has_value() || *got == 0 || line.size() > kEndingBytesMax) {
+      break;
+    }
+    Append(line, ByteView(more).first(*got));
+  }
+  std::string text = ToText(line);
+  while (!text.empty() && text.back() == '\n') {
+    text.pop_back();
+  }
+  return text.empty() ? "failed the jailer ended" : text.substr(0, kEndingBytesMax);
+}
+
+void LeaseRunner::Finish(const std::stop_token& stop, Link& link, const std::string& lease,
+                         const std::vector<std::string>& gpus, const std::string& ending) {
+  const auto said = link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/step",
+                                   JsonObject{{"step", "ended"}, {"ending", ending}});
+  if (!said.has_value()) {
+    os::Log(os::Level::kWarning, "end_not_reported",
+            {{"lease", lease}, {"why", said.error().message}});
+  }
+  ScrubAndDeliver(stop, link, lease, gpus);
+}
+
+void LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link,
+                                  const std::string& lease, const std::vector<std::string>& gpus) {
+  auto receipt = jailer_.Scrub(lease, gpus);
+  if (!receipt.has_value() && receipt.error().code == Code::kNotFound && !lease.empty()) {
+    receipt = jailer_.Scrub("", gpus);  // the jailer lost its record, or never started this one
+  }
+  if (!receipt.has_value() && receipt.error().code == Code::kUnavailable) {
+    return;  // the pair ended: whoever comes next takes it up again
+  }
+  if (gpus.empty()) {
+    (void)jailer_.Forget(lease);
+    return;
+  }
+  JsonObject news{{"lease", lease}, {"gpus", GpuList(gpus)}};
+  if (receipt.has_value()) {
+    news["envelope"] = *receipt;
+  } else {
+    news["error"] = receipt.error().message.substr(0, 2000);
+  }
+  const auto said = link.SendUntil(stop, "POST", "/v1/agent/receipts", news);
+  if (!said.has_value()) {
+    os::Log(os::Level::kError, "receipt_not_delivered",
+            {{"lease", lease}, {"why", said.error().message}});
+    return;
+  }
+  const Json* clean = said->is_object() ? said->get_object().if_contains("clean") : nullptr;
+  if (!lease.empty() && clean != nullptr && clean->is_bool() && clean->get_bool()) {
+    (void)jailer_.Forget(lease);
+  }
+}
+
+}  // namespace ringfence::agent

@@ -1,0 +1,64 @@
+#pragma once
+
+// Everything this node does for leases: starts boxes, carries their output, says how they ended,
+// has GPUs scrubbed and delivers the receipts. A thread a lease.
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/credentials.h"
+#include "agent/link.h"
+#include "isolate/jailer_client.h"
+
+namespace ringfence::agent {
+
+// Any thread. `jailer` and `holder` must outlive it; the destructor waits for its threads, which
+// let go when the pair to the jailer ends or the server answers.
+class LeaseRunner {
+ public:
+  LeaseRunner(isolate::JailerClient& jailer, const CredentialHolder& holder)
+      : jailer_(jailer), holder_(holder) {}
+  ~LeaseRunner();
+  LeaseRunner(const LeaseRunner&) = delete;
+  LeaseRunner& operator=(const LeaseRunner&) = delete;
+
+  // Each is harmless when said again.
+  void Start(const std::string& lease, const std::string& grant,
+             const std::vector<std::string>& gpus);
+  void End(const std::string& lease, const std::vector<std::string>& gpus);
+  // With an empty lease: a scrub of GPUs that no lease holds.
+  void Scrub(const std::string& lease, const std::vector<std::string>& gpus);
+
+  // Takes up what an earlier agent left behind, as the jailer remembers it.
+  Status Recover();
+  // Leases that are in hand, for the report to the server.
+  std::vector<std::string> InHand();
+
+ private:
+  struct Job {
+    std::jthread thread;
+    bool done = false;
+  };
+  template <typename Work>
+  void Launch(const std::string& key, Work work);
+
+  void RunBox(const std::stop_token& stop, const std::string& lease, const std::string& grant,
+              const std::vector<std::string>& gpus);
+  std::string Carry(const std::stop_token& stop, Link& link, const std::string& lease,
+                    isolate::StartedBox& box);
+  void Finish(const std::stop_token& stop, Link& link, const std::string& lease,
+              const std::vector<std::string>& gpus, const std::string& ending);
+  void ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
+                       const std::vector<std::string>& gpus);
+
+  isolate::JailerClient& jailer_;
+  const CredentialHolder& holder_;
+  std::mutex mutex_;
+  std::map<std::string, Job> jobs_;  // by lease, or by "gpu:UUID"
+};
+
+}  // namespace ringfence::agent

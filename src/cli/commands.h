@@ -1,0 +1,30 @@
+#pragma once
+
+// The table of every command, put together from one piece for each noun.
+
+#include "cli/command.h"
+
+namespace ringfence::cli {
+
+const CommandTable& AllCommands();
+
+CommandTable RunCommands();
+CommandTable LeaseCommands();
+CommandTable TenantCommands();
+CommandTable NodeCommands();
+CommandTable GpuCommands();
+CommandTable StatusCommands();
+CommandTable AuditCommands();
+CommandTable AuditVerifyCommands();
+CommandTable TokenCommands();
+CommandTable PolicyCommands();
+CommandTable ConfigCommands();
+CommandTable DaemonCommands();
+CommandTable CompletionCommands();
+CommandTable HelpCommands();
+
+// Shared by the lists.
+OptionSpec LimitOption();
+Result<std::size_t> LimitOf(const Parsed& parsed, std::size_t fallback = 100);
+
+}  // namespace ringfence::cli

@@ -1,0 +1,69 @@
+// `ringfence help`, `ringfence version`, and the hidden `ringfence __docs`.
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/help.h"
+#include "cli/parse.h"
+#include "cli/suggest.h"
+
+namespace ringfence::cli {
+namespace {
+
+Result<int> Help(Invocation& invocation) {
+  std::string path;
+  for (const std::string& word : invocation.parsed.arguments) {
+    path += (path.empty() ? "" : " ") + word;
+  }
+  std::string text = path == "exit-codes" ? ExitCodesHelp()
+                     : path == "settings" ? SettingsHelp()
+                                          : HelpOf(invocation.table, path);
+  if (text.empty()) {
+    std::vector<std::string> known = {"exit-codes", "settings"};
+    for (const CommandSpec& command : invocation.table) {
+      known.emplace_back(command.path);
+    }
+    return Error{Code::kInvalidArgument, "there is no help for \"" + path + "\"",
+                 DidYouMean(path, known, "`ringfence help` lists the commands"), "help"};
+  }
+  invocation.console.out() << text;
+  return 0;
+}
+
+Result<int> Version(Invocation& invocation) {
+  if (invocation.console.table()) {
+    invocation.console.out() << "ringfence " << RINGFENCE_VERSION << '\n';
+  } else {
+    invocation.console.Show(JsonObject{{"version", RINGFENCE_VERSION}});
+  }
+  return 0;
+}
+
+Result<int> Docs(Invocation& invocation) {
+  invocation.console.out() << Document(invocation.table);
+  return 0;
+}
+
+}  // namespace
+
+CommandTable HelpCommands() {
+  return {
+      {.path = "version",
+       .group = Group::kOther,
+       .summary = "Print the version.",
+       .examples = {{"ringfence version", "which one this is"}},
+       .handler = Version},
+      {.path = "help",
+       .group = Group::kOther,
+       .summary = "Show help on a command, on exit-codes or on settings.",
+       .arguments = {{.name = "WORD",
+                      .help = "a command, exit-codes or settings",
+                      .required = false,
+                      .repeated = true}},
+       .examples = {{"ringfence help lease list", "one command"},
+                    {"ringfence help exit-codes", "what it exits with, and when"}},
+       .handler = Help},
+      {.path = "__docs", .summary = "Print docs/cli.md.", .handler = Docs, .hidden = true},
+  };
+}
+
+}  // namespace ringfence::cli

@@ -1,0 +1,103 @@
+#include "cli/node_process.h"
+
+#include "gpu/simulated_root.h"
+#include "os/file.h"
+#include "os/identity.h"
+
+namespace ringfence::cli {
+namespace {
+
+constexpr std::size_t kScenarioBytesMax = std::size_t{1} << 20U;
+
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// The real driver where the kernel has it, else a simulated one in the state folder.
+Result<std::string> DriverRoot(const Settings& settings) {
+  const std::string& wanted = settings.Text(Setting::kNodeDriverRoot);
+  if (wanted != "auto") {
+    return wanted;
+  }
+  const std::string& scenario_file = settings.Text(Setting::kNodeScenario);
+  if (scenario_file.empty() && os::Exists("/proc/driver/nvidia/version")) {
+    return std::string("/");
+  }
+  const std::string root = settings.state() + "/node/driver";
+  std::string scenario = gpu::DefaultScenario(settings.Text(Setting::kNodeName));
+  if (!scenario_file.empty()) {
+    RINGFENCE_ASSIGN(scenario, os::ReadText(scenario_file, kScenarioBytesMax));
+  }
+  RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
+  RINGFENCE_TRY(gpu::MakeSimulatedRoot(root, FolderOf(own) + "/sim/lib", scenario));
+  return root;
+}
+
+}  // namespace
+
+DaemonUsers UsersFor(const Settings& settings) {
+  if (!os::IsRoot()) {
+    return {os::UserId(), os::GroupId(), os::UserId(), os::GroupId()};
+  }
+  const auto base = static_cast<unsigned>(settings.Number(Setting::kNodeUidBase));
+  const auto server = os::FindAccount("ringfence").value_or(os::Account{base - 2, base - 2});
+  const auto agent = os::FindAccount("ringfence-agent").value_or(os::Account{base - 3, base - 3});
+  return {server.uid, server.gid, agent.uid, agent.gid};
+}
+
+Result<std::string> SiblingProgram(const std::string& name) {
+  RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
+  std::string path = FolderOf(own) + "/" + name;
+  if (!os::Exists(path)) {
+    return Error{Code::kNotFound, name + " is not beside " + own,
+                 "build all of it: `make build`, or install the whole package"};
+  }
+  return path;
+}
+
+Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeStart& start) {
+  const std::string node = settings.state() + "/node";
+  const DaemonUsers users = UsersFor(settings);
+  RINGFENCE_TRY(os::MakeDirs(node, 0755));
+  RINGFENCE_TRY(os::MakeDirs(node + "/jailer", 0700));
+  RINGFENCE_TRY(os::MakeDirs(node + "/agent", 0700));
+  RINGFENCE_TRY(os::ChangeOwner(node + "/agent", users.agent_uid, users.agent_gid));
+  RINGFENCE_ASSIGN(const std::string driver_root, DriverRoot(settings));
+  RINGFENCE_ASSIGN(const std::string jailer, SiblingProgram("ringfence-jailer"));
+  RINGFENCE_ASSIGN(const std::string worker, SiblingProgram("ringfence-worker"));
+  RINGFENCE_ASSIGN(const std::string init, SiblingProgram("ringfence-init"));
+  RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
+  os::SpawnOptions options;
+  options.path = jailer;
+  options.arguments = {"ringfence-jailer",
+                       "--state",
+                       node + "/jailer",
+                       "--agent-exec",
+                       own,
+                       "--agent-uid",
+                       std::to_string(users.agent_uid),
+                       "--agent-gid",
+                       std::to_string(users.agent_gid),
+                       "--worker",
+                       worker,
+                       "--init",
+                       init,
+                       "--driver-root",
+                       driver_root,
+                       "--node",
+                       settings.Text(Setting::kNodeName),
+                       "--uid-base",
+                       settings.Text(Setting::kNodeUidBase)};
+  if (!start.join_token_file.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--join-token-file", start.join_token_file});
+  }
+  options.arguments.insert(
+      options.arguments.end(),
+      {"--", "agent", "--state", start.seen_state, "--node-name", settings.Text(Setting::kNodeName),
+       "--log-level", settings.Text(Setting::kLogLevel)});
+  if (!start.server.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--server", start.server});
+  }
+  options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  return options;
+}
+
+}  // namespace ringfence::cli

@@ -1,0 +1,261 @@
+#include "cli/run.h"
+
+#include <chrono>
+
+#include "cli/commands.h"
+#include "cli/fields.h"
+#include "cli/human.h"
+#include "cli/retry.h"
+#include "cli/settings.h"
+#include "os/interrupts.h"
+
+namespace ringfence::cli {
+namespace {
+
+constexpr int kPressesHandled = 2;
+
+Error InOption(std::string_view option, Error error) {
+  error.field = option;
+  return Prefix("--" + std::string(option), std::move(error));
+}
+
+Status AddNumbers(const Parsed& parsed, JsonObject& request) {
+  if (const auto text = parsed.Value("gpus")) {
+    const auto count = ParseCount(*text, 0, 64);
+    if (!count.has_value()) {
+      return InOption("gpus", count.error());
+    }
+    request["gpus"] = *count;
+  }
+  if (const auto text = parsed.Value("memory")) {
+    const auto bytes = ParseSize(*text);
+    if (!bytes.has_value()) {
+      return InOption("memory", bytes.error());
+    }
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 53U;
+    request["memory_bytes"] = static_cast<std::int64_t>(std::min(*bytes, kMost));
+  }
+  if (const auto text = parsed.Value("cpus")) {
+    const auto thousandths = ParseCpus(*text);
+    if (!thousandths.has_value()) {
+      return InOption("cpus", thousandths.error());
+    }
+    request["cpu_millis"] = static_cast<std::int64_t>(*thousandths);
+  }
+  if (const auto text = parsed.Value("pids")) {
+    const auto count = ParseCount(*text, 1, 1 << 22);
+    if (!count.has_value()) {
+      return InOption("pids", count.error());
+    }
+    request["pids"] = *count;
+  }
+  if (const auto text = parsed.Value("timeout")) {
+    const auto time = ParseDuration(*text);
+    if (!time.has_value()) {
+      return InOption("timeout", time.error());
+    }
+    request["timeout_ms"] = static_cast<std::int64_t>(time->count());
+  }
+  return {};
+}
+
+// The server was reached once, so a failure from now on is a restart to sit out; the key makes
+// sure that no second lease comes of it.
+Result<Json> AskForLease(Api& api, Console& console, Presses& presses, const Json& request,
+                         const FollowOptions& options) {
+  const std::string key = FreshIdempotencyKey();
+  RINGFENCE_TRY(api.Raw("/healthz"));
+  Retry retry(console, options.give_up, options.first_pause);
+  for (;;) {
+    auto lease = api.Post("/v1/leases", &request, key);
+    if (lease.has_value() || !api.unreachable() || presses.count() > 0 ||
+        !retry.Again(lease.error(), presses, 0)) {
+      return lease;
+    }
+  }
+}
+
+void TellPlace(Console& console, const Json& lease) {
+  std::string text = "lease " + TextOf(lease, "id");
+  if (const std::string node = TextOf(lease, "node"); !node.empty()) {
+    text += " placed on node " + node;
+  }
+  if (const std::string gpus = JoinOf(lease, "gpus"); !gpus.empty()) {
+    text += ", " + gpus;
+  }
+  console.Progress(text + (BoolOf(lease, "simulated") ? " (simulated)" : ""));
+}
+
+// What the user should know about an end that is not simply the job's own.
+void TellEnd(Console& console, const JobEnd& end, const std::string& id) {
+  const std::string reason = end.reason.empty() ? "" : ": " + end.reason;
+  if (end.outcome == "timeout") {
+    console.Warn("the job ran past its --timeout and was ended" + reason);
+  } else if (end.outcome == "oom") {
+    console.Warn("the job was ended for want of memory" + reason + " (--memory gives it more)");
+  } else if (end.outcome != "exited" && end.outcome != "signalled") {
+    console.Warn("the job did not run" + reason + " (`ringfence lease show " + id +
+                 "` has its story)");
+  } else {
+    console.Progress("lease " + id + " " + end.outcome + " with code " +
+                     std::to_string(end.exit_code.value_or(0)));
+  }
+}
+
+Result<int> RunHandler(Invocation& invocation) {
+  RINGFENCE_ASSIGN(
+      const Json request,
+      LeaseRequestOf(invocation.parsed, invocation.settings.Text(Setting::kClientTenant)));
+  RINGFENCE_ASSIGN(Connection connection, Connect(invocation.settings));
+  Presses presses;
+  // Before the client, so that no thread of its own is there yet to take the signal.
+  RINGFENCE_ASSIGN(const auto interrupts,
+                   os::Interrupts::Catch(kPressesHandled, [&](int) { presses.Press(); }));
+  RINGFENCE_ASSIGN(const auto api, Api::Create(std::move(connection)));
+  RunOptions options;
+  options.detach = invocation.parsed.Has("detach");
+  return RunJob(*api, invocation.console, presses, request, options);
+}
+
+}  // namespace
+
+Result<Json> LeaseRequestOf(const Parsed& parsed, const std::string& default_tenant) {
+  JsonObject request;
+  const std::string tenant = parsed.Value("tenant").value_or(default_tenant);
+  if (tenant.empty()) {
+    return Error{Code::kInvalidArgument, "no tenant to run for",
+                 "name one with -t or RINGFENCE_TENANT; `ringfence tenant list` shows them", "run"};
+  }
+  request["tenant"] = tenant;
+  RINGFENCE_TRY(AddNumbers(parsed, request));
+  JsonObject environment;
+  for (const std::string& pair : parsed.Values("env")) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{Code::kInvalidArgument, "--env: \"" + pair + "\" is not NAME=VALUE",
+                   "write it as --env EPOCHS=3", "env"};
+    }
+    environment[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  if (!environment.empty()) {
+    request["env"] = std::move(environment);
+  }
+  JsonArray command;
+  for (const std::string& word : parsed.trailing) {
+    command.emplace_back(word);
+  }
+  request["command"] = std::move(command);
+  return Json(std::move(request));
+}
+
+Result<Json> WaitUntilOver(Api& api, Console& console, Presses& presses, const std::string& lease,
+                           Milliseconds longest) {
+  const auto until = std::chrono::steady_clock::now() + longest;
+  Retry retry(console, std::chrono::seconds(60), Milliseconds(250));
+  std::string state;
+  for (;;) {
+    auto answer =
+        api.Get(Target("/v1/leases", lease, "",
+                       {{"state", state}, {"wait_ms", state.empty() ? std::string() : "20000"}}));
+    if (!answer.has_value()) {
+      if (presses.count() == 0 && Retry::Helps(answer.error()) &&
+          retry.Again(answer.error(), presses, 0)) {
+        continue;
+      }
+      return answer;
+    }
+    retry.Worked();
+    state = TextOf(*answer, "state");
+    if (state == "closed" || state == "quarantined" || std::chrono::steady_clock::now() >= until) {
+      return answer;
+    }
+  }
+}
+
+Result<int> RunJob(Api& api, Console& console, Presses& presses, const Json& request,
+                   const RunOptions& options) {
+  presses.OnPress([&api] { api.Cancel(); });
+  const auto run = [&]() -> Result<int> {
+    RINGFENCE_ASSIGN(const Json lease, AskForLease(api, console, presses, request, options.follow));
+    const std::string id = TextOf(lease, "id");
+    TellPlace(console, lease);
+    if (options.detach) {
+      if (console.table()) {
+        console.out() << id << '\n';
+      } else {
+        console.Show(lease);
+      }
+      return 0;
+    }
+    FollowOptions follow = options.follow;
+    follow.all_to_stderr = !console.table();
+    RINGFENCE_ASSIGN(JobEnd end, Follow(api, console, presses, id, follow));
+    if (end.left || end.output_lost) {
+      console.Warn("lease " + id + " is left to itself; `ringfence lease show " + id +
+                   "` tells how it goes");
+      return end.left ? kExitInterrupted : kExitBrokenPipe;
+    }
+    if (!console.table()) {
+      RINGFENCE_ASSIGN(const Json final,
+                       WaitUntilOver(api, console, presses, id, options.close_wait));
+      console.Show(final);
+    }
+    TellEnd(console, end, id);
+    if (presses.count() > 0 && !end.exit_code) {
+      return kExitInterrupted;
+    }
+    return JobExitStatus(end.outcome, end.exit_code);
+  };
+  auto status = run();
+  presses.OnPress(nullptr);
+  if (!status.has_value() && presses.count() > 0) {
+    console.Failure(status.error());
+    return kExitInterrupted;
+  }
+  return status;
+}
+
+CommandTable RunCommands() {
+  OptionSpec tenant = SettingOption(Setting::kClientTenant, 't');
+  tenant.value = "TENANT";
+  tenant.help = "tenant to run for (default: RINGFENCE_TENANT)";
+  tenant.completes = Completes::kTenant;
+  return {{
+      .path = "run",
+      .group = Group::kJobs,
+      .summary = "Run a job on GPUs of a tenant, and follow it to its end.",
+      .details =
+          "Asks for a lease, starts COMMAND in a box that sees exactly the leased GPUs, and shows\n"
+          "its output as it comes. Ctrl-C ends the lease; a second one leaves it to itself. The\n"
+          "server may be restarted meanwhile. With -o json the job's output goes to standard\n"
+          "error, and the final lease to standard output once its GPUs are scrubbed.",
+      .options = {tenant,
+                  {.name = "gpus", .letter = 'g', .value = "N", .help = "GPUs (default 1)"},
+                  {.name = "timeout", .value = "TIME", .help = "end it after 90s, 15m, 2h, ..."},
+                  {.name = "memory", .letter = 'm', .value = "SIZE", .help = "512M, 4G, ..."},
+                  {.name = "cpus", .value = "N", .help = "cores, as 2 or 1.5"},
+                  {.name = "pids", .value = "N", .help = "most processes and threads"},
+                  {.name = "env",
+                   .letter = 'e',
+                   .value = "NAME=VALUE",
+                   .help = "variable for the job; may be given again",
+                   .repeated = true},
+                  {.name = "detach",
+                   .letter = 'd',
+                   .help = "print the lease's id and return, leaving the job running"}},
+      .takes_command = true,
+      .examples = {{"ringfence run -t acme/research/vision -- nvidia-smi -L",
+                    "which GPUs the job sees"},
+                   {"ringfence run -t acme/research/vision --gpus 2 --timeout 2h --memory 16G -e "
+                    "EPOCHS=3 -- python3 train.py",
+                    "two GPUs for two hours"},
+                   {"ringfence run -t acme/research/vision --detach -- sleep 600",
+                    "leave it running; `lease logs -f` follows it later"}},
+      .exit_codes =
+          "the job's own (128+N when signal N ended it); 124 when it ran past --timeout,\n"
+          "125 when it could not be run, 130 when you left it",
+      .handler = RunHandler,
+  }};
+}
+
+}  // namespace ringfence::cli

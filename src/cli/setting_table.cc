@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <charconv>
+
+#include "base/check.h"
+#include "cli/settings.h"
+#include "cli/suggest.h"
+
+namespace ringfence::cli {
+namespace {
+
+constexpr SettingSpec kTable[kSettingCount] = {
+    {Setting::kState, "state", "RINGFENCE_STATE", "state", ValueKind::kFolder, "<.ringfence>",
+     "folder of all that `up` makes; looked for from here upwards"},
+    {Setting::kServerListen, "server.listen", "RINGFENCE_LISTEN", "listen", ValueKind::kAddress,
+     "127.0.0.1:8443", "address and port of the API; port 0 picks a free one"},
+    {Setting::kServerNames, "server.names", "RINGFENCE_SERVER_NAMES", "", ValueKind::kNames, "",
+     "more DNS names and IP addresses for the server's certificate"},
+    {Setting::kServerTlsCertificate, "server.tls.certificate", "RINGFENCE_SERVER_TLS_CERTIFICATE",
+     "", ValueKind::kFile, "", "PEM chain to serve instead of one that Ringfence's CA issues"},
+    {Setting::kServerTlsKey, "server.tls.key", "RINGFENCE_SERVER_TLS_KEY", "", ValueKind::kFile, "",
+     "PEM key of server.tls.certificate"},
+    {Setting::kServerTlsCa, "server.tls.ca", "RINGFENCE_SERVER_TLS_CA", "", ValueKind::kFile, "",
+     "PEM certificates by which clients verify server.tls.certificate"},
+    {Setting::kServerCaCertificate, "server.ca.certificate", "RINGFENCE_SERVER_CA_CERTIFICATE", "",
+     ValueKind::kFile, "", "PEM certificate of your CA, instead of one that `up` makes"},
+    {Setting::kServerCaKey, "server.ca.key", "RINGFENCE_SERVER_CA_KEY", "", ValueKind::kFile, "",
+     "PEM key of server.ca.certificate"},
+    {Setting::kServerRequestsPerSecond, "server.requests_per_second",
+     "RINGFENCE_SERVER_REQUESTS_PER_SECOND", "", ValueKind::kNumber, "2000",
+     "most requests a second from one address", "", 1, 1000000},
+    {Setting::kNodeName, "node.name", "RINGFENCE_NODE_NAME", "node-name", ValueKind::kText,
+     "<host name>", "what this node is called"},
+    {Setting::kNodeDriverRoot, "node.driver_root", "RINGFENCE_DRIVER_ROOT", "driver-root",
+     ValueKind::kFolder, "auto",
+     "where the GPU driver's files are; auto: the real driver if there is one, else simulated"},
+    {Setting::kNodeScenario, "node.scenario", "RINGFENCE_SCENARIO", "scenario", ValueKind::kFile,
+     "", "scenario file of the simulated GPUs; without one: eight of one model"},
+    {Setting::kNodeUidBase, "node.uid_base", "RINGFENCE_UID_BASE", "", ValueKind::kNumber,
+     "1000000000", "first of the user ids that boxes are mapped to", "", 100000, 2000000000},
+    {Setting::kNodeRuntime, "node.runtime", "RINGFENCE_RUNTIME", "", ValueKind::kWord, "auto",
+     "OCI runtime that starts boxes", "auto runc crun"},
+    {Setting::kPolicyFolder, "policy.folder", "RINGFENCE_POLICY", "policy", ValueKind::kFolder,
+     "<state>/policy", "folder of the policy's YAML files"},
+    {Setting::kLogLevel, "log.level", "RINGFENCE_LOG_LEVEL", "log-level", ValueKind::kWord, "info",
+     "least level of the daemons' log lines", "debug info warning error"},
+    {Setting::kClientServer, "client.server", "RINGFENCE_SERVER", "server", ValueKind::kAddress,
+     "<of the state folder>", "address of the server to talk to"},
+    {Setting::kClientCa, "client.ca", "RINGFENCE_CA", "ca", ValueKind::kFile,
+     "<of the state folder>", "PEM file of the CA that the server must be proven by"},
+    {Setting::kClientToken, "client.token", "RINGFENCE_TOKEN", "", ValueKind::kSecret,
+     "<of the state folder>", "token to act with; only from the environment, never shown"},
+    {Setting::kClientTenant, "client.tenant", "RINGFENCE_TENANT", "tenant", ValueKind::kText, "",
+     "tenant that `run` works for when none is named"},
+    {Setting::kOutput, "output", "RINGFENCE_OUTPUT", "output", ValueKind::kWord, "table",
+     "how results are printed", "table json yaml"},
+};
+
+constexpr std::size_t kValueBytesMax = 4096;
+
+Status CheckAddress(std::string_view text) {
+  const Error bad{Code::kInvalidArgument, "\"" + std::string(text) + "\" is no address and port",
+                  "write it as 127.0.0.1:8443, [::1]:8443 or name.example:8443"};
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    return bad;
+  }
+  const std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  unsigned number = 0;
+  const auto [end, wrong] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (port.empty() || wrong != std::errc{} || end != port.data() + port.size() || number > 65535) {
+    return bad;
+  }
+  const bool bracketed = host.front() == '[' && host.back() == ']' && host.size() > 2;
+  const std::string_view name = bracketed ? host.substr(1, host.size() - 2) : host;
+  const auto allowed = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_' || (bracketed && c == ':');
+  };
+  return std::all_of(name.begin(), name.end(), allowed) ? Status{} : Status(bad);
+}
+
+Status CheckNumber(const SettingSpec& spec, std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || wrong != std::errc{} || end != text.data() + text.size() ||
+      number < spec.least || number > spec.most) {
+    return Error{Code::kInvalidArgument, "\"" + std::string(text) + "\" is out of range",
+                 "write a whole number from " + std::to_string(spec.least) + " to " +
+                     std::to_string(spec.most)};
+  }
+  return {};
+}
+
+Status CheckWord(const SettingSpec& spec, std::string_view text) {
+  const std::vector<std::string> words = Words(spec.words);
+  if (std::find(words.begin(), words.end(), text) != words.end()) {
+    return {};
+  }
+  std::string all;
+  for (const std::string& word : words) {
+    all += (all.empty() ? "" : ", ") + word;
+  }
+  return Error{Code::kInvalidArgument, "\"" + std::string(text) + "\" is none of " + all,
+               DidYouMean(text, words, "choose one of them")};
+}
+
+}  // namespace
+
+std::span<const SettingSpec> SettingTable() { return kTable; }
+
+const SettingSpec& Spec(Setting setting) {
+  const SettingSpec& spec = kTable[static_cast<std::size_t>(setting)];
+  RINGFENCE_CHECK(spec.setting == setting);
+  return spec;
+}
+
+OptionSpec SettingOption(Setting setting, char letter) {
+  const SettingSpec& spec = Spec(setting);
+  RINGFENCE_CHECK(!spec.flag.empty());
+  OptionSpec option{.name = spec.flag, .letter = letter, .help = spec.help};
+  switch (spec.kind) {
+    case ValueKind::kAddress:
+      option.value = "ADDR:PORT";
+      break;
+    case ValueKind::kFile:
+      option.value = "FILE";
+      option.completes = Completes::kFile;
+      break;
+    case ValueKind::kFolder:
+      option.value = "DIR";
+      option.completes = Completes::kFolder;
+      break;
+    case ValueKind::kNumber:
+      option.value = "N";
+      break;
+    case ValueKind::kWord:
+      option.value = "WORD";
+      option.completes = Completes::kWords;
+      option.words = spec.words;
+      break;
+    case ValueKind::kText:
+    case ValueKind::kNames:
+    case ValueKind::kSecret:
+      option.value = "NAME";
+      break;
+  }
+  return option;
+}
+
+Status CheckValue(const SettingSpec& spec, std::string_view text) {
+  if (text.size() > kValueBytesMax ||
+      std::any_of(text.begin(), text.end(), [](char c) { return c == '\0' || c == '\n'; })) {
+    return Error{Code::kInvalidArgument, "the value is too long or holds a line break or NUL",
+                 "write at most " + std::to_string(kValueBytesMax) + " bytes on one line"};
+  }
+  switch (spec.kind) {
+    case ValueKind::kAddress:
+      return CheckAddress(text);
+    case ValueKind::kNumber:
+      return CheckNumber(spec, text);
+    case ValueKind::kWord:
+      return CheckWord(spec, text);
+    case ValueKind::kFile:
+    case ValueKind::kFolder:
+    case ValueKind::kText:
+    case ValueKind::kNames:
+    case ValueKind::kSecret:
+      break;
+  }
+  if (text.empty() && spec.kind != ValueKind::kNames) {
+    return Error{Code::kInvalidArgument, "the value is empty", "write a value, or leave it out"};
+  }
+  return {};
+}
+
+std::vector<std::string> Words(std::string_view spaced) {
+  std::vector<std::string> words;
+  while (!spaced.empty()) {
+    const std::size_t space = spaced.find(' ');
+    if (space != 0) {
+      words.emplace_back(spaced.substr(0, space));
+    }
+    spaced.remove_prefix(space == std::string_view::npos ? spaced.size() : space + 1);
+  }
+  return words;
+}
+
+}  // namespace ringfence::cli

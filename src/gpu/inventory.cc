@@ -1,0 +1,290 @@
+#include "gpu/inventory.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/encoding.h"
+#include "gpu/library.h"
+#include "gpu/limits.h"
+
+namespace ringfence::gpu {
+namespace {
+
+using nvml::Return;
+
+// NVML counted up by nvmlInit must be counted down again on every way out.
+class Session {
+ public:
+  static Result<Session> Start(const nvml::Api& api);
+  Session(Session&& other) noexcept : api_(std::exchange(other.api_, nullptr)) {}
+  Session& operator=(Session&&) = delete;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() {
+    if (api_ != nullptr) {
+      (void)api_->nvmlShutdown();
+    }
+  }
+
+ private:
+  explicit Session(const nvml::Api& api) : api_(&api) {}
+  const nvml::Api* api_;
+};
+
+std::string Words(const nvml::Api& api, Return code) {
+  const char* words = api.nvmlErrorString == nullptr ? nullptr : api.nvmlErrorString(code);
+  return (words == nullptr ? std::string("no words") : std::string(words)) + " (" +
+         std::to_string(static_cast<int>(code)) + ")";
+}
+
+Code CodeOf(Return code) {
+  if (code == nvml::kNoPermission) {
+    return Code::kPermissionDenied;
+  }
+  if (code == nvml::kDriverNotLoaded || code == nvml::kNotFound) {
+    return Code::kNotFound;
+  }
+  return Code::kUnavailable;
+}
+
+Result<Session> Session::Start(const nvml::Api& api) {
+  const Return code = api.nvmlInit_v2();
+  if (code != nvml::kSuccess) {
+    return Error{CodeOf(code), "nvmlInit_v2: " + Words(api, code),
+                 "check that the driver's module is loaded and its device files can be opened"};
+  }
+  return Session(api);
+}
+
+Status RequireFunctions(const nvml::Api& api, const std::string& path) {
+  std::string missing;
+  const auto require = [&](const void* function, const char* name) {
+    if (function == nullptr && missing.empty()) {
+      missing = name;
+    }
+  };
+#define RINGFENCE_REQUIRE(name) require(reinterpret_cast<const void*>(api.name), #name)
+  RINGFENCE_REQUIRE(nvmlInit_v2);
+  RINGFENCE_REQUIRE(nvmlShutdown);
+  RINGFENCE_REQUIRE(nvmlErrorString);
+  RINGFENCE_REQUIRE(nvmlSystemGetDriverVersion);
+  RINGFENCE_REQUIRE(nvmlSystemGetNVMLVersion);
+  RINGFENCE_REQUIRE(nvmlSystemGetCudaDriverVersion_v2);
+  RINGFENCE_REQUIRE(nvmlDeviceGetCount_v2);
+  RINGFENCE_REQUIRE(nvmlDeviceGetHandleByIndex_v2);
+  RINGFENCE_REQUIRE(nvmlDeviceGetUUID);
+  RINGFENCE_REQUIRE(nvmlDeviceGetName);
+  RINGFENCE_REQUIRE(nvmlDeviceGetSerial);
+  RINGFENCE_REQUIRE(nvmlDeviceGetVbiosVersion);
+  RINGFENCE_REQUIRE(nvmlDeviceGetMinorNumber);
+  RINGFENCE_REQUIRE(nvmlDeviceGetPciInfo_v3);
+  RINGFENCE_REQUIRE(nvmlDeviceGetMemoryInfo);
+  RINGFENCE_REQUIRE(nvmlDeviceGetEccMode);
+  RINGFENCE_REQUIRE(nvmlDeviceGetMigMode);
+  RINGFENCE_REQUIRE(nvmlDeviceGetComputeRunningProcesses_v3);
+#undef RINGFENCE_REQUIRE
+  if (!missing.empty()) {
+    return Error{Code::kFailedPrecondition, path + " has no function " + missing,
+                 "use a driver of branch 525 or later"};
+  }
+  return {};
+}
+
+// Reads one card. Each step is one NVML call; the first that fails names the card and the call.
+class CardReader {
+ public:
+  CardReader(const nvml::Api& api, nvml::Device device, std::uint32_t index)
+      : api_(api), device_(device), who_("GPU " + std::to_string(index)) {
+    gpu_.index = index;
+  }
+
+  Result<Gpu> Read() {
+    RINGFENCE_ASSIGN(gpu_.uuid,
+                     Text<nvml::kUuidBytes>("nvmlDeviceGetUUID", api_.nvmlDeviceGetUUID));
+    who_ += " (" + gpu_.uuid + ")";
+    RINGFENCE_ASSIGN(gpu_.model,
+                     Text<nvml::kNameBytes>("nvmlDeviceGetName", api_.nvmlDeviceGetName));
+    RINGFENCE_ASSIGN(gpu_.serial,
+                     Text<nvml::kSerialBytes>("nvmlDeviceGetSerial", api_.nvmlDeviceGetSerial));
+    RINGFENCE_ASSIGN(gpu_.vbios, Text<nvml::kVbiosBytes>("nvmlDeviceGetVbiosVersion",
+                                                         api_.nvmlDeviceGetVbiosVersion));
+    RINGFENCE_TRY(ReadGsp());
+    unsigned int minor = 0;
+    RINGFENCE_TRY(Must("nvmlDeviceGetMinorNumber", api_.nvmlDeviceGetMinorNumber(device_, &minor)));
+    gpu_.minor = minor;
+    RINGFENCE_TRY(ReadPci());
+    nvml::Memory memory{};
+    RINGFENCE_TRY(Must("nvmlDeviceGetMemoryInfo", api_.nvmlDeviceGetMemoryInfo(device_, &memory)));
+    gpu_.memory_bytes = memory.total;
+    gpu_.memory_used_bytes = memory.used;
+    RINGFENCE_ASSIGN(gpu_.ecc_enabled, Mode("nvmlDeviceGetEccMode", api_.nvmlDeviceGetEccMode));
+    RINGFENCE_ASSIGN(gpu_.mig_enabled, Mode("nvmlDeviceGetMigMode", api_.nvmlDeviceGetMigMode));
+    RINGFENCE_TRY(ReadProcesses());
+    return std::move(gpu_);
+  }
+
+ private:
+  Status Must(const char* function, Return code) const {
+    if (code == nvml::kSuccess) {
+      return {};
+    }
+    return Error{CodeOf(code), who_ + ": " + function + ": " + Words(api_, code)};
+  }
+
+  // Empty where the card does not support the question.
+  template <unsigned kBytes>
+  Result<std::string> Text(const char* function,
+                           Return (*call)(nvml::Device, char*, unsigned int)) const {
+    std::array<char, kBytes + 1> text{};
+    const Return code = call(device_, text.data(), kBytes);
+    if (code == nvml::kNotSupported) {
+      return std::string();
+    }
+    RINGFENCE_TRY(Must(function, code));
+    return Checked(function, text.data());
+  }
+
+  // What a driver says goes into JSON and to terminals.
+  Result<std::string> Checked(const char* function, const char* text) const {
+    const std::string_view view(text);
+    const bool plain =
+        std::all_of(view.begin(), view.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+    if (!plain) {
+      return Error{Code::kCorrupt, who_ + ": " + function + " answered with unprintable text"};
+    }
+    return std::string(view);
+  }
+
+  Status ReadGsp() {
+    if (api_.nvmlDeviceGetGspFirmwareVersion == nullptr) {
+      return {};
+    }
+    std::array<char, nvml::kGspVersionBytes + 1> text{};
+    const Return code = api_.nvmlDeviceGetGspFirmwareVersion(device_, text.data());
+    if (code == nvml::kNotSupported) {
+      return {};
+    }
+    RINGFENCE_TRY(Must("nvmlDeviceGetGspFirmwareVersion", code));
+    RINGFENCE_ASSIGN(gpu_.gsp_firmware, Checked("nvmlDeviceGetGspFirmwareVersion", text.data()));
+    return {};
+  }
+
+  Status ReadPci() {
+    nvml::PciInfo pci{};
+    RINGFENCE_TRY(Must("nvmlDeviceGetPciInfo_v3", api_.nvmlDeviceGetPciInfo_v3(device_, &pci)));
+    pci.bus_id[sizeof pci.bus_id - 1] = '\0';
+    RINGFENCE_ASSIGN(gpu_.pci_address, Checked("nvmlDeviceGetPciInfo_v3", pci.bus_id));
+    std::array<char, 16> id{};
+    (void)std::snprintf(id.data(), id.size(), "%08x", pci.pci_device_id);
+    gpu_.pci_device_id = id.data();
+    return {};
+  }
+
+  Result<std::optional<bool>> Mode(const char* function, Return (*call)(nvml::Device, unsigned int*,
+                                                                        unsigned int*)) const {
+    unsigned int current = 0;
+    unsigned int pending = 0;
+    const Return code = call(device_, &current, &pending);
+    if (code == nvml::kNotSupported) {
+      return std::optional<bool>();
+    }
+    RINGFENCE_TRY(Must(function, code));
+    return std::optional<bool>(current != 0);
+  }
+
+  Status ReadProcesses() {
+    std::array<nvml::ProcessInfo, kProcessesMax> processes{};
+    unsigned int count = kProcessesMax;
+    RINGFENCE_TRY(
+        Must("nvmlDeviceGetComputeRunningProcesses_v3",
+             api_.nvmlDeviceGetComputeRunningProcesses_v3(device_, &count, processes.data())));
+    constexpr unsigned long long kNotAvailable = ~0ULL;  // the driver does not say how much
+    for (const nvml::ProcessInfo& process :
+         std::span(processes).first(std::min<std::size_t>(count, kProcessesMax))) {
+      gpu_.processes.push_back(
+          {process.pid, process.used_memory == kNotAvailable ? 0 : process.used_memory});
+    }
+    return {};
+  }
+
+  const nvml::Api& api_;
+  nvml::Device device_;
+  std::string who_;
+  Gpu gpu_;
+};
+
+Result<std::string> SystemText(const nvml::Api& api, const char* function,
+                               Return (*call)(char*, unsigned int)) {
+  std::array<char, nvml::kVersionBytes + 1> text{};
+  const Return code = call(text.data(), nvml::kVersionBytes);
+  if (code != nvml::kSuccess) {
+    return Error{CodeOf(code), std::string(function) + ": " + Words(api, code)};
+  }
+  if (!IsUtf8(text.data())) {
+    return Error{Code::kCorrupt, std::string(function) + " answered with unprintable text"};
+  }
+  return std::string(text.data());
+}
+
+Result<std::string> ConfidentialComputing(const nvml::Api& api) {
+  nvml::ConfComputeState state{};
+  const Return code = api.nvmlSystemGetConfComputeState == nullptr
+                          ? nvml::kNotSupported
+                          : api.nvmlSystemGetConfComputeState(&state);
+  if (code == nvml::kNotSupported) {
+    return std::string("unknown");
+  }
+  if (code != nvml::kSuccess) {
+    return Error{CodeOf(code), "nvmlSystemGetConfComputeState: " + Words(api, code)};
+  }
+  // DevTools mode lets a debugger look inside: never to be taken for "on".
+  return std::string(state.devtools != 0 ? "devtools" : state.feature != 0 ? "on" : "off");
+}
+
+}  // namespace
+
+Result<Inventory> ReadInventory(const std::string& driver_root) {
+  RINGFENCE_ASSIGN(const Library library, Library::Open(driver_root, kNvmlName));
+  const nvml::Api api = LoadNvml(library);
+  RINGFENCE_TRY(RequireFunctions(api, library.path()));
+  Inventory inventory;
+  inventory.simulated = library.simulated();
+  inventory.library_path = library.path();
+  RINGFENCE_ASSIGN(inventory.library_digest, library.FileDigest());
+  RINGFENCE_ASSIGN(inventory.kernel_driver, KernelDriver(driver_root));
+  RINGFENCE_ASSIGN(const Session session, Session::Start(api));
+  RINGFENCE_ASSIGN(inventory.driver_version,
+                   SystemText(api, "nvmlSystemGetDriverVersion", api.nvmlSystemGetDriverVersion));
+  RINGFENCE_ASSIGN(inventory.nvml_version,
+                   SystemText(api, "nvmlSystemGetNVMLVersion", api.nvmlSystemGetNVMLVersion));
+  int cuda_version = 0;
+  if (const Return code = api.nvmlSystemGetCudaDriverVersion_v2(&cuda_version);
+      code != nvml::kSuccess) {
+    return Error{CodeOf(code), "nvmlSystemGetCudaDriverVersion_v2: " + Words(api, code)};
+  }
+  inventory.cuda_version = CudaVersionText(cuda_version);
+  RINGFENCE_ASSIGN(const std::string confidential, ConfidentialComputing(api));
+  unsigned int count = 0;
+  if (const Return code = api.nvmlDeviceGetCount_v2(&count); code != nvml::kSuccess) {
+    return Error{CodeOf(code), "nvmlDeviceGetCount_v2: " + Words(api, code)};
+  }
+  if (count > kGpusMax) {
+    return Error{Code::kExhausted, "NVML counts " + std::to_string(count) + " GPUs, over the " +
+                                       std::to_string(kGpusMax) + " that one node may have"};
+  }
+  for (unsigned int index = 0; index < count; ++index) {
+    nvml::Device device = nullptr;
+    if (const Return code = api.nvmlDeviceGetHandleByIndex_v2(index, &device);
+        code != nvml::kSuccess) {
+      return Error{CodeOf(code), "GPU " + std::to_string(index) +
+                                     ": nvmlDeviceGetHandleByIndex_v2: " + Words(api, code)};
+    }
+    RINGFENCE_ASSIGN(Gpu gpu, CardReader(api, device, index).Read());
+    gpu.confidential_computing = confidential;
+    inventory.gpus.push_back(std::move(gpu));
+  }
+  return inventory;
+}
+
+}  // namespace ringfence::gpu

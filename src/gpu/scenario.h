@@ -1,0 +1,85 @@
+#pragma once
+
+// What a simulated driver's GPUs are, as a JSON file: read by the stand-ins of sim/ at run time
+// and by MakeSimulatedRoot. Docs of the fields: sim/README.md.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace ringfence::gpu {
+
+inline constexpr std::size_t kScenarioBytesMax = 1U << 20U;
+inline constexpr std::size_t kSimulatedGpusMax = 64;
+
+// Makes a function of the vendor's answer `result` from its call number `after` (from 0) on.
+struct FailureSwitch {
+  int result = 0;
+  std::uint64_t after = 0;
+};
+using FailureSwitches = std::map<std::string, FailureSwitch, std::less<>>;
+
+// A byte of memory with stuck bits: whatever is written, (value & and_mask) | or_mask stays.
+struct BadByte {
+  std::uint64_t offset = 0;
+  std::uint8_t and_mask = 0xff;
+  std::uint8_t or_mask = 0;
+};
+
+struct SimulatedGpu {
+  std::string model;
+  std::string uuid;
+  std::string serial;
+  std::string pci_address;  // "00000000:0F:00.0", as NVML writes it
+  std::uint32_t pci_device_id = 0;
+  std::uint32_t pci_subsystem_id = 0;
+  std::string vbios;
+  std::string gsp_firmware;  // empty: not supported
+  std::uint32_t minor = 0;
+  std::uint64_t memory_mib = 0;
+  std::uint64_t reserved_mib = 0;  // of these, what the driver keeps for itself
+  std::optional<bool> ecc;
+  std::optional<bool> mig;
+  std::uint32_t temperature_c = 0;
+  std::uint32_t power_mw = 0;
+  std::uint32_t power_limit_mw = 0;
+  std::uint32_t utilization_percent = 0;
+  std::uint64_t ecc_errors_corrected = 0;
+  std::uint64_t ecc_errors_uncorrected = 0;
+  bool lost = false;  // fallen off the bus
+  FailureSwitches cuda_failures;
+  FailureSwitches nvml_failures;
+  std::vector<BadByte> bad_memory;
+
+  std::uint64_t memory_bytes() const { return memory_mib << 20U; }
+  std::uint64_t usable_bytes() const { return (memory_mib - reserved_mib) << 20U; }
+};
+
+struct Scenario {
+  std::string driver_version;
+  int cuda_version = 0;  // 13000
+  std::string nvml_version;
+  std::optional<std::string> confidential_computing;  // "off", "on", "devtools"; none: unsupported
+  FailureSwitches cuda_failures;                      // of functions that name no GPU too
+  FailureSwitches nvml_failures;
+  std::vector<SimulatedGpu> gpus;  // in order of PCI address
+};
+
+// Errors name the field ("gpus[2].memory_mib").
+Result<Scenario> ParseScenario(std::string_view text);
+// With every default written out; ParseScenario gives the same scenario back.
+std::string ScenarioToJson(const Scenario& scenario);
+
+// "0000:0f:00.0": the GPU's folder in /proc/driver/nvidia/gpus.
+std::string ProcName(const std::string& pci_address);
+// Its `information` file beneath a driver root. Processes with a context on a simulated GPU hold
+// record locks on it (sim/memory.h).
+std::string InformationPath(const std::string& root, const SimulatedGpu& gpu);
+std::string MemoryPath(const std::string& root, const std::string& uuid);
+
+}  // namespace ringfence::gpu

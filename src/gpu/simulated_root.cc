@@ -1,0 +1,174 @@
+#include "gpu/simulated_root.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/encoding.h"
+#include "base/json.h"
+#include "crypto/sha256.h"
+#include "gpu/library.h"
+#include "gpu/scenario.h"
+#include "os/file.h"
+
+namespace ringfence::gpu {
+namespace {
+
+constexpr std::size_t kStandInBytesMax = std::size_t{64} << 20U;
+
+// Leaves a file alone that holds these bytes already: others may have it open or mapped.
+Status PutFile(const std::string& path, std::string_view text, unsigned mode) {
+  const Result<Bytes> before = os::ReadFile(path, kStandInBytesMax);
+  if (before.has_value() && AsText(*before) == text) {
+    return os::ChangeMode(path, mode);
+  }
+  RINGFENCE_TRY(os::WriteFile(path, AsBytes(text), mode));
+  return os::ChangeMode(path, mode);  // whatever the umask
+}
+
+Status PutLibrary(const std::string& from_folder, const std::string& to_folder,
+                  const std::string& name) {
+  RINGFENCE_ASSIGN(const Bytes wanted, os::ReadFile(from_folder + "/" + name, kStandInBytesMax));
+  RINGFENCE_TRY(PutFile(to_folder + "/" + name, AsText(wanted), 0755));
+  RINGFENCE_ASSIGN(const Bytes written, os::ReadFile(to_folder + "/" + name, kStandInBytesMax));
+  if (crypto::Sha256(written) != crypto::Sha256(wanted)) {
+    return Error{Code::kCorrupt, to_folder + "/" + name + " is not what was copied there"};
+  }
+  return {};
+}
+
+Status PutMemory(const std::string& path, std::uint64_t bytes) {
+  if (!os::Exists(path)) {
+    RINGFENCE_TRY(os::WriteFile(path, {}, 0600));
+  }
+  RINGFENCE_ASSIGN(const std::uint64_t before, os::FileBytes(path));
+  if (before == bytes) {
+    return {};
+  }
+  std::error_code error;
+  std::filesystem::resize_file(path, bytes, error);
+  if (error) {
+    return Error{Code::kUnavailable, "size " + path + ": " + error.message()};
+  }
+  return {};
+}
+
+std::string Information(const SimulatedGpu& gpu) {
+  std::string vbios = gpu.vbios;
+  std::transform(vbios.begin(), vbios.end(), vbios.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return "Model: \t\t " + gpu.model + "\nIRQ:   \t\t 41\nGPU UUID: \t " + gpu.uuid +
+         "\nVideo BIOS: \t " + vbios +
+         "\nBus Type: \t PCIe\nDMA Size: \t 52 bits\nDMA Mask: \t 0xfffffffffffff\n"
+         "Bus Location: \t " +
+         ProcName(gpu.pci_address) + "\nDevice Minor: \t " + std::to_string(gpu.minor) +
+         "\nGPU Firmware: \t " + gpu.gsp_firmware + "\nGPU Excluded:\t No\n";
+}
+
+// The settings that later checks read, as a driver with its defaults writes them.
+constexpr std::string_view kParams =
+    "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n"
+    "InitializeSystemMemoryAllocations: 1\nRmProfilingAdminOnly: 1\nEnableGpuFirmware: 18\n"
+    "EnableDbgBreakpoint: 0\nCreateImexChannel0: 0\nRegistryDwords: \"\"\n"
+    "RegistryDwordsPerDevice: \"\"\nTemporaryFilePath: \"\"\n";
+
+constexpr std::string_view kDevices =
+    "Character devices:\n195 nvidia\n195 nvidiactl\n238 nvidia-uvm\n241 nvidia-caps\n";
+
+Status PutProc(const std::string& root, const Scenario& scenario) {
+  const std::string nvidia = root + "/proc/driver/nvidia";
+  RINGFENCE_TRY(os::MakeDirs(nvidia + "/gpus"));
+  RINGFENCE_TRY(PutFile(root + "/proc/devices", kDevices, 0644));
+  RINGFENCE_TRY(PutFile(nvidia + "/version",
+                        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " +
+                            scenario.driver_version + "  Release Build  (simulated)\n",
+                        0644));
+  RINGFENCE_TRY(PutFile(nvidia + "/params", kParams, 0644));
+  for (const SimulatedGpu& gpu : scenario.gpus) {
+    RINGFENCE_TRY(os::MakeDirs(nvidia + "/gpus/" + ProcName(gpu.pci_address)));
+    RINGFENCE_TRY(PutFile(InformationPath(root, gpu), Information(gpu), 0644));
+  }
+  return {};
+}
+
+Status PutDeviceFiles(const std::string& root, const Scenario& scenario) {
+  RINGFENCE_TRY(os::MakeDirs(root + "/dev"));
+  std::vector<std::string> wanted = {"nvidiactl", "nvidia-uvm"};
+  for (const SimulatedGpu& gpu : scenario.gpus) {
+    wanted.push_back("nvidia" + std::to_string(gpu.minor));
+  }
+  RINGFENCE_ASSIGN(const auto names, os::ListDir(root + "/dev"));
+  for (const std::string& name : names) {
+    if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) {
+      RINGFENCE_TRY(os::RemoveFile(root + "/dev/" + name));
+    }
+  }
+  for (const std::string& name : wanted) {
+    if (!os::Exists(root + "/dev/" + name)) {
+      RINGFENCE_TRY(os::WriteFile(root + "/dev/" + name, {}, 0600));
+    }
+  }
+  return {};
+}
+
+std::string SeededUuid(ByteView seed) {
+  const std::string hex = Hex(crypto::Sha256({AsBytes("ringfence simulated gpu"), seed}));
+  return "GPU-" + hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-4" + hex.substr(13, 3) + "-8" +
+         hex.substr(17, 3) + "-" + hex.substr(20, 12);
+}
+
+}  // namespace
+
+bool IsSimulatedRoot(const std::string& driver_root) {
+  return os::Exists(Beneath(driver_root, kSimulatedMarker));
+}
+
+Status MakeSimulatedRoot(const std::string& root, const std::string& sim_library_folder,
+                         const std::string& scenario_json) {
+  const Result<Scenario> scenario = ParseScenario(scenario_json);
+  if (!scenario.has_value()) {
+    return Prefix("scenario", scenario.error());
+  }
+  RINGFENCE_TRY(os::MakeDirs(root + "/lib"));
+  RINGFENCE_TRY(os::MakeDirs(root + "/memory"));
+  RINGFENCE_TRY(PutFile(root + "/" + kSimulatedMarker,
+                        "This driver and its GPUs are simulated. Nothing here says anything about "
+                        "real hardware.\n",
+                        0644));
+  RINGFENCE_TRY(PutLibrary(sim_library_folder, root + "/lib", kNvmlName));
+  RINGFENCE_TRY(PutLibrary(sim_library_folder, root + "/lib", kCudaName));
+  for (const SimulatedGpu& gpu : scenario->gpus) {
+    RINGFENCE_TRY(PutMemory(MemoryPath(root, gpu.uuid), gpu.memory_bytes()));
+  }
+  RINGFENCE_TRY(PutProc(root, *scenario));
+  RINGFENCE_TRY(PutDeviceFiles(root, *scenario));
+  return PutFile(root + "/" + kScenarioFile, ScenarioToJson(*scenario) + "\n", 0644);
+}
+
+std::string DefaultScenario(std::string_view seed) {
+  constexpr unsigned kGpus = 8;
+  JsonArray gpus;
+  for (unsigned i = 0; i < kGpus; ++i) {
+    const Digest digest =
+        crypto::Sha256({AsBytes("ringfence simulated serial"), AsBytes(seed), PutBigEndian(i)});
+    char serial[16];
+    (void)std::snprintf(serial, sizeof serial, "165%010llu",
+                        GetBigEndian<unsigned long long>(digest) % 10'000'000'000ULL);
+    Bytes own_seed = ToBytes(seed);
+    Append(own_seed, PutBigEndian(i));
+    gpus.push_back(JsonObject{{"uuid", SeededUuid(own_seed)}, {"serial", serial}});
+  }
+  const Result<Scenario> scenario = ParseScenario(CanonicalJson(JsonObject{{"gpus", gpus}}));
+  return ScenarioToJson(*scenario);
+}
+
+std::string H200Scenario() {
+  return R"({"driver_version":"580.159.04","cuda_version":"13.0","confidential_computing":"off",
+  "gpus":[{"model":"NVIDIA H200","uuid":"GPU-00000000-0000-4000-8000-000000000200",
+    "serial":"0000000000000","pci_address":"00000000:00:06.0","pci_device_id":"233510DE",
+    "pci_subsystem_id":"18BF10DE","vbios":"96.00.A5.00.1A","gsp_firmware":"580.159.04","minor":0,
+    "memory_mib":143771,"reserved_mib":616,"ecc":true,"mig":false,"temperature_c":33,
+    "power_mw":122530,"power_limit_mw":700000}]})";
+}
+
+}  // namespace ringfence::gpu

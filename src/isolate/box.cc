@@ -1,0 +1,193 @@
+#include "isolate/box.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "isolate/box_root.h"
+#include "os/cgroup.h"
+#include "os/file.h"
+#include "os/file_owner.h"
+#include "os/log.h"
+#include "os/memory_file.h"
+#include "os/mount.h"
+#include "os/privileges.h"
+#include "os/process.h"
+#include "os/socket_pair.h"
+
+namespace ringfence::isolate {
+namespace {
+
+constexpr int kSigKill = 9;
+constexpr std::uint64_t kOpenFilesMax = 65536;
+constexpr std::size_t kStatusBytesMax = 4096;
+constexpr std::size_t kComplaintBytesMax = 64 * 1024;
+constexpr std::size_t kComplaintShownMax = 600;
+
+std::string NodesFolder(const BoxPlace& place, const std::string& lease) {
+  return place.run_folder + "/nodes/" + lease;
+}
+
+std::string RuntimeState(const BoxPlace& place) { return place.run_folder + "/runtime"; }
+
+// Nobody but root and the box's own (mapped) root looks in here: it holds the job's environment.
+Status MakeClosedFolder(const std::string& path, unsigned uid) {
+  RINGFENCE_TRY(os::MakeDirs(path, 0700));
+  RINGFENCE_TRY(os::ChangeMode(path, 0700));
+  return os::ChangeOwner(path, uid, uid);
+}
+
+Result<std::vector<BoxNode>> MakeNodes(const BoxPlace& place, const BoxPlan& plan) {
+  const std::string folder = NodesFolder(place, plan.grant.lease);
+  const unsigned first = FirstUid(place, plan.slot);
+  RINGFENCE_TRY(MakeClosedFolder(folder, first));
+  std::vector<BoxNode> nodes;
+  for (const gpu::DeviceNode& node : plan.files.nodes) {
+    const std::string path = folder + "/" + std::to_string(nodes.size());
+    os::NodeOptions options;
+    options.major = node.major;
+    options.minor = node.minor;
+    options.uid = first + kJobUid;
+    options.gid = first + kJobUid;
+    RINGFENCE_TRY(os::MakeNode(path, options));
+    nodes.push_back(BoxNode{path, node});
+  }
+  return nodes;
+}
+
+Status GiveFiles(const gpu::DriverFiles& files, unsigned uid) {
+  for (const gpu::DriverMount& mount : files.mounts) {
+    if (mount.give_to_box) {
+      RINGFENCE_TRY(os::ChangeOwner(mount.host_path, uid, uid));
+    }
+  }
+  return {};
+}
+
+Result<BoxSpec> BuildSteps(const BoxPlace& place, const BoxPlan& plan) {
+  const std::string& lease = plan.grant.lease;
+  const std::string bundle = BundleFolder(place, lease);
+  BoxSpec spec;
+  spec.grant = plan.grant;
+  spec.cgroup = BoxCgroup(place, lease);
+  spec.first_uid = FirstUid(place, plan.slot);
+  spec.open_files_max = std::min(kOpenFilesMax, os::HardLimit(os::Limit::kOpenFiles));
+  spec.root_folder = bundle + "/root";
+  spec.init_host_path = place.init;
+  spec.driver_mounts = plan.files.mounts;
+  spec.library_folders = plan.files.library_folders;
+
+  RINGFENCE_TRY(MakeClosedFolder(bundle, spec.first_uid));
+  RINGFENCE_TRY(MakeClosedFolder(spec.root_folder, spec.first_uid));
+  RINGFENCE_TRY(os::ChangeMode(spec.root_folder, 0755));
+  RINGFENCE_ASSIGN(spec.system_files,
+                   BuildBoxRoot(spec.root_folder, place.host_root, spec.first_uid));
+  RINGFENCE_ASSIGN(spec.nodes, MakeNodes(place, plan));
+  RINGFENCE_TRY(GiveFiles(plan.files, spec.first_uid + kJobUid));
+  RINGFENCE_TRY(os::WriteFile(bundle + "/config.json", AsBytes(CanonicalJson(BoxConfig(spec))),
+                              0600));
+  return spec;
+}
+
+}  // namespace
+
+Status PrepareBoxPlace(const BoxPlace& place) {
+  RINGFENCE_TRY(os::MakeDirs(RuntimeState(place), 0700));
+  for (const char* name : {"/bundles", "/nodes"}) {
+    RINGFENCE_TRY(os::MakeDirs(place.run_folder + name, 0711));
+    RINGFENCE_TRY(os::ChangeMode(place.run_folder + name, 0711));  // whatever the umask
+  }
+  return {};
+}
+
+unsigned FirstUid(const BoxPlace& place, unsigned slot) {
+  return place.uid_base + slot * kBoxUidCount;
+}
+
+std::string BoxCgroup(const BoxPlace& place, const std::string& lease) {
+  return "/ringfence/" + place.node + "/" + lease;
+}
+
+std::string BundleFolder(const BoxPlace& place, const std::string& lease) {
+  return place.run_folder + "/bundles/" + lease;
+}
+
+Result<BoxSpec> BuildBox(const BoxPlace& place, const BoxPlan& plan) {
+  auto built = BuildSteps(place, plan);
+  if (!built.has_value()) {
+    (void)TakeDownBox(place, plan.grant.lease, plan.files);
+    return Prefix("build box", built.error());
+  }
+  return built;
+}
+
+Result<LaunchedBox> LaunchBox(const BoxPlace& place, const BoxPlan& plan) {
+  const std::string& lease = plan.grant.lease;
+  const std::string bundle = BundleFolder(place, lease);
+  RINGFENCE_ASSIGN(os::Pipe out, os::MakePipe());
+  RINGFENCE_ASSIGN(os::Pipe err, os::MakePipe());
+  // Programs open /dev/stdout by name, which needs the pipe to be the job's own.
+  const unsigned job = FirstUid(place, plan.slot) + kJobUid;
+  RINGFENCE_TRY(os::ChangeOwner(out.write.get(), job, job));
+  RINGFENCE_TRY(os::ChangeOwner(err.write.get(), job, job));
+  RINGFENCE_ASSIGN(os::SocketPair status, os::MakeSocketPair(kStatusBytesMax));
+  os::SpawnOptions spawn;
+  spawn.path = place.runtime;
+  spawn.arguments = {"runtime",       "--root",     RuntimeState(place),    "--log",
+                     bundle + "/log", "--log-format", "json",               "run",
+                     "--detach",      "--bundle",   bundle,                 "--pid-file",
+                     bundle + "/pid", "--preserve-fds", "1",                lease};
+  spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  spawn.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {status.second.get(), 3}};
+  spawn.parent_death_signal = kSigKill;
+  // The runtime makes mount points; the job's user must be able to pass through them.
+  spawn.before_exec = [] {
+    os::SetFileModeMask(022);
+    return Status();
+  };
+  RINGFENCE_ASSIGN(const int pid, os::Spawn(spawn));
+  RINGFENCE_TRY(os::SetNonBlocking(status.first.get(), true));
+  return LaunchedBox{pid, std::move(out.read), std::move(err.read), std::move(status.first)};
+}
+
+Result<int> BoxPid(const BoxPlace& place, const std::string& lease) {
+  RINGFENCE_ASSIGN(const std::string text, os::ReadText(BundleFolder(place, lease) + "/pid", 64));
+  int pid = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (failed != std::errc() || pid <= 1) {
+    return Error{Code::kCorrupt, "the runtime wrote no process id"};
+  }
+  return pid;
+}
+
+std::string RuntimeComplaint(const BoxPlace& place, const std::string& lease) {
+  const auto text = os::ReadText(BundleFolder(place, lease) + "/log", kComplaintBytesMax);
+  std::string last = "the runtime failed and said nothing";
+  if (!text.has_value()) {
+    return last;
+  }
+  std::size_t at = 0;
+  while (at < text->size()) {
+    const std::size_t end = std::min(text->find('\n', at), text->size());
+    const auto json = ParseJson(std::string_view(*text).substr(at, end - at), kComplaintBytesMax);
+    const JsonObject* line = json.has_value() ? json->if_object() : nullptr;
+    const auto* message = line == nullptr ? nullptr : line->if_contains("msg");
+    if (message != nullptr && message->is_string()) {
+      last = std::string(message->get_string()).substr(0, kComplaintShownMax);
+    }
+    at = end + 1;
+  }
+  return last;
+}
+
+Status TakeDownBox(const BoxPlace& place, const std::string& lease,
+                   const gpu::DriverFiles& files) {
+  const std::string cgroup = BoxCgroup(place, lease);
+  RINGFENCE_TRY(os::KillCgroup(cgroup));
+  RINGFENCE_TRY(os::RemoveCgroup(cgroup));
+  RINGFENCE_TRY(os::RemoveTree(RuntimeState(place) + "/" + lease));
+  RINGFENCE_TRY(os::RemoveTree(NodesFolder(place, lease)));
+  RINGFENCE_TRY(os::RemoveTree(BundleFolder(place, lease)));
+  return GiveFiles(files, 0);
+}
+
+}  // namespace ringfence::isolate

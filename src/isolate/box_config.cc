@@ -1,0 +1,208 @@
+#include "isolate/box_config.h"
+
+#include <algorithm>
+
+#include "isolate/box_seccomp.h"
+
+namespace ringfence::isolate {
+namespace {
+
+constexpr std::int64_t kOomScore = 500;  // a box goes before the services of its host
+constexpr std::int64_t kCpuPeriodUs = 100'000;
+constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+JsonArray Texts(const std::vector<std::string>& texts) {
+  JsonArray array;
+  for (const std::string& text : texts) {
+    array.emplace_back(text);
+  }
+  return array;
+}
+
+JsonObject Mount(const std::string& type, const std::string& source, const std::string& to,
+                 const std::vector<std::string>& options) {
+  return JsonObject{
+      {"destination", to}, {"type", type}, {"source", source}, {"options", Texts(options)}};
+}
+
+JsonObject Bind(const std::string& from, const std::string& to, bool writable) {
+  return Mount("bind", from, to, {"bind", writable ? "rw" : "ro", "nosuid", "nodev"});
+}
+
+JsonArray Mounts(const BoxSpec& spec) {
+  // All of it counts against the box's memory; these only keep one from eating it all.
+  const std::string half = "size=" + std::to_string(spec.grant.memory_bytes_max / 2);
+  const std::string job = std::to_string(kJobUid);
+  JsonArray mounts;
+  mounts.push_back(Mount("proc", "proc", "/proc", {"nosuid", "noexec", "nodev"}));
+  mounts.push_back(
+      Mount("tmpfs", "tmpfs", "/dev", {"nosuid", "noexec", "strictatime", "mode=755", "size=64k"}));
+  mounts.push_back(Mount("devpts", "devpts", "/dev/pts",
+                         {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}));
+  mounts.push_back(
+      Mount("tmpfs", "shm", "/dev/shm", {"nosuid", "noexec", "nodev", "mode=1777", half}));
+  mounts.push_back(Mount("sysfs", "sysfs", "/sys", {"nosuid", "noexec", "nodev", "ro"}));
+  for (const BoxFile& file : spec.system_files) {
+    mounts.push_back(Bind(file.host_path, file.box_path, false));
+  }
+  mounts.push_back(Mount("tmpfs", "tmpfs", "/tmp", {"nosuid", "nodev", "mode=1777", half}));
+  mounts.push_back(
+      Mount("tmpfs", "tmpfs", "/home/job",
+            {"nosuid", "nodev", "mode=0700", "uid=" + job, "gid=" + job, half}));
+  mounts.push_back(Bind(spec.init_host_path, kBoxInitPath, false));
+  for (const gpu::DriverMount& mount : spec.driver_mounts) {
+    mounts.push_back(Bind(mount.host_path, mount.box_path, mount.writable));
+  }
+  for (const BoxNode& node : spec.nodes) {
+    mounts.push_back(
+        Mount("bind", node.host_path, node.node.path, {"bind", "rw", "nosuid", "noexec"}));
+  }
+  return mounts;
+}
+
+// Later ones win: the grant may set its own PATH, but not what says whose box this is.
+std::vector<std::string> Environment(const BoxSpec& spec) {
+  std::vector<std::pair<std::string, std::string>> wanted = {
+      {"PATH", kPath}, {"HOME", "/home/job"}, {"USER", "job"}, {"LANG", "C.UTF-8"}};
+  std::string libraries;
+  for (const std::string& folder : spec.library_folders) {
+    libraries += (libraries.empty() ? "" : ":") + folder;
+  }
+  if (!libraries.empty()) {
+    wanted.emplace_back("LD_LIBRARY_PATH", libraries);
+  }
+  wanted.insert(wanted.end(), spec.grant.environment.begin(), spec.grant.environment.end());
+  wanted.emplace_back("RINGFENCE_LEASE", spec.grant.lease);
+  wanted.emplace_back("RINGFENCE_TENANT", spec.grant.tenant);
+  std::vector<std::string> environment;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const bool again =
+        std::any_of(wanted.begin() + static_cast<std::ptrdiff_t>(i) + 1, wanted.end(),
+                    [&](const auto& later) { return later.first == wanted[i].first; });
+    if (!again) {
+      environment.push_back(wanted[i].first + "=" + wanted[i].second);
+    }
+  }
+  return environment;
+}
+
+JsonObject Process(const BoxSpec& spec) {
+  std::vector<std::string> arguments = {kBoxInitPath};
+  const std::vector<std::string> landlock = LandlockOptions(spec);
+  arguments.insert(arguments.end(), landlock.begin(), landlock.end());
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), spec.grant.command.begin(), spec.grant.command.end());
+  const auto limit = [](const char* type, std::int64_t value) {
+    return JsonObject{{"type", type}, {"hard", value}, {"soft", value}};
+  };
+  return JsonObject{
+      {"terminal", false},
+      {"user", JsonObject{{"uid", kJobUid}, {"gid", kJobUid}}},
+      {"args", Texts(arguments)},
+      {"env", Texts(Environment(spec))},
+      {"cwd", "/home/job"},
+      {"capabilities", JsonObject{{"bounding", JsonArray()},
+                                  {"effective", JsonArray()},
+                                  {"inheritable", JsonArray()},
+                                  {"permitted", JsonArray()},
+                                  {"ambient", JsonArray()}}},
+      {"rlimits", JsonArray{limit("RLIMIT_CORE", 0), limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))}},
+      {"noNewPrivileges", true},
+      {"oomScoreAdj", kOomScore},
+  };
+}
+
+JsonObject Resources(const BoxSpec& spec) {
+  JsonArray devices;
+  devices.push_back(JsonObject{{"allow", false}, {"access", "rwm"}});
+  for (const BoxNode& node : spec.nodes) {
+    devices.push_back(JsonObject{{"allow", true},
+                                 {"type", "c"},
+                                 {"major", static_cast<std::int64_t>(node.node.major)},
+                                 {"minor", static_cast<std::int64_t>(node.node.minor)},
+                                 {"access", "rw"}});
+  }
+  const auto memory = static_cast<std::int64_t>(spec.grant.memory_bytes_max);
+  return JsonObject{
+      {"devices", std::move(devices)},
+      {"memory", JsonObject{{"limit", memory}, {"swap", memory}}},
+      {"cpu", JsonObject{{"period", kCpuPeriodUs},
+                         {"quota", std::int64_t{spec.grant.cpu_millis_max} * kCpuPeriodUs / 1000}}},
+      {"pids", JsonObject{{"limit", static_cast<std::int64_t>(spec.grant.pids_max)}}},
+  };
+}
+
+JsonObject Linux(const BoxSpec& spec) {
+  JsonArray namespaces;
+  for (const char* type : {"user", "pid", "mount", "network", "ipc", "uts", "cgroup"}) {
+    namespaces.push_back(JsonObject{{"type", type}});
+  }
+  const JsonArray mapping{JsonObject{{"containerID", 0},
+                                     {"hostID", static_cast<std::int64_t>(spec.first_uid)},
+                                     {"size", static_cast<std::int64_t>(kBoxUidCount)}}};
+  return JsonObject{
+      {"namespaces", std::move(namespaces)},
+      {"uidMappings", mapping},
+      {"gidMappings", mapping},
+      {"cgroupsPath", spec.cgroup},
+      {"rootfsPropagation", "private"},
+      {"resources", Resources(spec)},
+      {"seccomp", BoxSeccomp()},
+      {"maskedPaths",
+       Texts({"/proc/acpi", "/proc/asound", "/proc/config.gz", "/proc/interrupts", "/proc/kcore",
+              "/proc/keys", "/proc/kallsyms", "/proc/key-users", "/proc/kpagecount",
+              "/proc/kpageflags", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
+              "/proc/slabinfo", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
+              "/sys/firmware", "/sys/fs", "/sys/hypervisor", "/sys/kernel/btf",
+              "/sys/kernel/debug", "/sys/kernel/security", "/sys/kernel/slab",
+              "/sys/kernel/tracing", "/sys/devices/virtual/powercap"})},
+      {"readonlyPaths",
+       Texts({"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"})},
+  };
+}
+
+}  // namespace
+
+std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
+  std::vector<std::string> options;
+  const auto add = [&options](const char* option, const std::string& path) {
+    options.emplace_back(option);
+    options.push_back(path);
+  };
+  add("--ls", "/");
+  for (const BoxFile& file : spec.system_files) {
+    if (!file.box_path.starts_with("/etc")) {
+      add("--rx", file.box_path);  // /usr, and /bin, /lib where they are not part of it
+    }
+  }
+  for (const char* path : {"/etc", "/proc", "/sys", "/dev", kBoxInitPath}) {
+    add("--ro", path);
+  }
+  for (const char* path : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+                           "/dev/tty", "/dev/ptmx", "/dev/pts"}) {
+    add("--dev", path);
+  }
+  for (const char* path : {"/tmp", "/home/job", "/dev/shm"}) {
+    add("--rw", path);
+  }
+  for (const gpu::DriverMount& mount : spec.driver_mounts) {
+    add(mount.writable ? "--rw" : "--rx", mount.box_path);
+  }
+  for (const BoxNode& node : spec.nodes) {
+    add("--dev", node.node.path);
+  }
+  return options;
+}
+
+Json BoxConfig(const BoxSpec& spec) {
+  return JsonObject{
+      {"ociVersion", "1.0.2"},
+      {"hostname", "box"},
+      {"root", JsonObject{{"path", spec.root_folder}, {"readonly", true}}},
+      {"process", Process(spec)},
+      {"mounts", Mounts(spec)},
+      {"linux", Linux(spec)},
+  };
+}
+
+}  // namespace ringfence::isolate

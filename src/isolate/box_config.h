@@ -1,0 +1,48 @@
+#pragma once
+
+// The OCI configuration of a box. There is no way to say "privileged", "host network" or "host
+// PIDs" here: such a box cannot be expressed.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "gpu/device_files.h"
+#include "isolate/grant.h"
+
+namespace ringfence::isolate {
+
+inline constexpr unsigned kBoxUidCount = 65536;  // of each box's user namespace
+inline constexpr unsigned kJobUid = 1000;        // the job's user, as the box sees it
+inline constexpr const char* kBoxInitPath = "/run/ringfence/init";
+
+struct BoxNode {
+  std::string host_path;  // a node that the jailer made, owned by the box's mapped user
+  gpu::DeviceNode node;
+};
+
+struct BoxFile {  // read-only, from the host
+  std::string host_path;
+  std::string box_path;
+};
+
+struct BoxSpec {
+  Grant grant;
+  std::string cgroup;  // "/ringfence/NODE/LEASE"
+  std::string root_folder;
+  std::string init_host_path;
+  std::uint64_t open_files_max = 1024;
+  unsigned first_uid = 0;  // on the host, of the box's root; kBoxUidCount follow
+  std::vector<BoxFile> system_files;  // /usr and what of /etc comes from the host
+  std::vector<BoxNode> nodes;
+  std::vector<gpu::DriverMount> driver_mounts;
+  std::vector<std::string> library_folders;
+};
+
+Json BoxConfig(const BoxSpec& spec);
+// What of the box's files the job may use and how, as ringfence-init's options.
+std::vector<std::string> LandlockOptions(const BoxSpec& spec);
+
+}  // namespace ringfence::isolate

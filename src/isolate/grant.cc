@@ -1,0 +1,268 @@
+#include "isolate/grant.h"
+
+#include <algorithm>
+#include <set>
+
+#include "crypto/dsse.h"
+#include "isolate/names.h"
+#include "model/lease.h"
+
+namespace ringfence::isolate {
+namespace {
+
+constexpr std::int64_t kFormat = 1;
+constexpr std::size_t kTextBytesMax = 512;
+constexpr std::size_t kValueBytesMax = 32 * 1024;
+constexpr std::size_t kEnvironmentBytesMax = 64 * 1024;
+// The runtime's own start needs this many tasks in the box's pids cgroup.
+constexpr std::int64_t kPidsLeast = 32;
+constexpr std::int64_t kPidsMost = 4'000'000;
+constexpr std::int64_t kCpuMillisMost = 4'096'000;
+constexpr std::int64_t kRuntimeMostMs = std::int64_t{366} * 24 * 3600 * 1000;
+// What CanonicalJson can carry exactly.
+constexpr std::int64_t kCountMost = std::int64_t{1} << 53U;
+
+Error Bad(std::string field, std::string message, std::string hint = {}) {
+  return Error{Code::kInvalidArgument, field + ": " + message, std::move(hint), field};
+}
+
+JsonArray ToArray(const std::vector<std::string>& texts) {
+  JsonArray array;
+  for (const std::string& text : texts) {
+    array.emplace_back(text);
+  }
+  return array;
+}
+
+Json GrantToJson(const Grant& grant) {
+  JsonArray environment;
+  for (const auto& [name, value] : grant.environment) {
+    environment.push_back(JsonObject{{"name", name}, {"value", value}});
+  }
+  return JsonObject{
+      {"v", kFormat},
+      {"lease", grant.lease},
+      {"node", grant.node},
+      {"tenant", grant.tenant},
+      {"principal", grant.principal},
+      {"gpus", ToArray(grant.gpus)},
+      {"command", ToArray(grant.command)},
+      {"environment", std::move(environment)},
+      {"memory_bytes_max", static_cast<std::int64_t>(grant.memory_bytes_max)},
+      {"cpu_millis_max", static_cast<std::int64_t>(grant.cpu_millis_max)},
+      {"pids_max", static_cast<std::int64_t>(grant.pids_max)},
+      {"issued", FormatTime(grant.issued)},
+      {"start_before", FormatTime(grant.start_before)},
+      {"runtime_max_ms", static_cast<std::int64_t>(grant.runtime_max.count())},
+  };
+}
+
+Result<Timestamp> ReadTime(JsonReader& reader, std::string_view name) {
+  RINGFENCE_ASSIGN(const std::string text, reader.String(name, 64));
+  auto time = ParseTime(text);
+  if (!time.has_value()) {
+    return Prefix(reader.Path(name), time.error());
+  }
+  return time;
+}
+
+Status CheckCommand(const std::vector<std::string>& command) {
+  std::size_t bytes = 0;
+  for (const std::string& word : command) {
+    bytes += word.size() + 1;
+    if (word.find('\0') != std::string::npos) {
+      return Bad("grant.command", "a word holds a zero byte");
+    }
+  }
+  if (command.empty() || command[0].empty()) {
+    return Bad("grant.command", "there is no program to run");
+  }
+  if (bytes > model::kCommandBytesMax) {
+    return Bad("grant.command", "is longer than 16 KiB", "put long arguments into a file");
+  }
+  return {};
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> ReadEnvironment(JsonReader& reader) {
+  RINGFENCE_ASSIGN(const auto entries, reader.Array("environment", model::kEnvironmentMax));
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::size_t bytes = 0;
+  for (const Json* entry : entries) {
+    RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*entry, "grant.environment"));
+    RINGFENCE_ASSIGN(std::string name, fields.String("name"));
+    RINGFENCE_ASSIGN(std::string value, fields.String("value", kValueBytesMax));
+    RINGFENCE_TRY(fields.Finish());
+    if (!IsVariableName(name)) {
+      return Bad("grant.environment", "a variable's name is not letters, digits and '_'");
+    }
+    if (value.find('\0') != std::string::npos) {
+      return Bad("grant.environment", name + " holds a zero byte");
+    }
+    bytes += name.size() + value.size();
+    environment.emplace_back(std::move(name), std::move(value));
+  }
+  if (bytes > kEnvironmentBytesMax) {
+    return Bad("grant.environment", "is larger than 64 KiB in all");
+  }
+  return environment;
+}
+
+Status CheckGpus(const std::vector<std::string>& gpus) {
+  std::set<std::string_view> seen;
+  for (const std::string& uuid : gpus) {
+    if (!IsGpuUuid(uuid)) {
+      return Bad("grant.gpus", "an entry is not a GPU's UUID");
+    }
+    if (!seen.insert(uuid).second) {
+      return Bad("grant.gpus", uuid + " is named twice");
+    }
+  }
+  return {};
+}
+
+Status ReadLimits(JsonReader& reader, Grant& grant) {
+  RINGFENCE_ASSIGN(const auto memory,
+                   reader.Int("memory_bytes_max", static_cast<std::int64_t>(model::kMemoryBytesMin),
+                              static_cast<std::int64_t>(model::kMemoryBytesMax)));
+  RINGFENCE_ASSIGN(const auto cpu, reader.Int("cpu_millis_max", 10, kCpuMillisMost));
+  RINGFENCE_ASSIGN(const auto pids, reader.Int("pids_max", kPidsLeast, kPidsMost));
+  RINGFENCE_ASSIGN(const auto runtime, reader.Int("runtime_max_ms", 1, kRuntimeMostMs));
+  grant.memory_bytes_max = static_cast<std::uint64_t>(memory);
+  grant.cpu_millis_max = static_cast<std::uint32_t>(cpu);
+  grant.pids_max = static_cast<std::uint32_t>(pids);
+  grant.runtime_max = Milliseconds(runtime);
+  RINGFENCE_ASSIGN(grant.issued, ReadTime(reader, "issued"));
+  RINGFENCE_ASSIGN(grant.start_before, ReadTime(reader, "start_before"));
+  if (grant.start_before < grant.issued) {
+    return Bad("grant.start_before", "lies before grant.issued");
+  }
+  return {};
+}
+
+Result<Grant> GrantFromJson(const Json& json) {
+  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "grant"));
+  RINGFENCE_TRY(reader.Int("v", kFormat, kFormat));
+  Grant grant;
+  RINGFENCE_ASSIGN(grant.lease, reader.String("lease", kNameBytesMax));
+  RINGFENCE_ASSIGN(grant.node, reader.String("node", kNameBytesMax));
+  RINGFENCE_ASSIGN(grant.tenant, reader.String("tenant", kTextBytesMax));
+  RINGFENCE_ASSIGN(grant.principal, reader.String("principal", kTextBytesMax));
+  RINGFENCE_ASSIGN(grant.gpus, reader.Strings("gpus", model::kGpusPerLeaseMax, kNameBytesMax));
+  RINGFENCE_ASSIGN(grant.command,
+                   reader.Strings("command", model::kCommandWordsMax, model::kCommandBytesMax));
+  RINGFENCE_ASSIGN(grant.environment, ReadEnvironment(reader));
+  RINGFENCE_TRY(ReadLimits(reader, grant));
+  RINGFENCE_TRY(reader.Finish());
+  if (!IsName(grant.lease)) {
+    return Bad("grant.lease", "is not a name");
+  }
+  if (!IsName(grant.node)) {
+    return Bad("grant.node", "is not a name");
+  }
+  if (grant.tenant.find('\0') != std::string::npos) {
+    return Bad("grant.tenant", "holds a zero byte");
+  }
+  RINGFENCE_TRY(CheckGpus(grant.gpus));
+  RINGFENCE_TRY(CheckCommand(grant.command));
+  return grant;
+}
+
+Result<GpuScrub> ScrubFromJson(const Json& json) {
+  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "receipt.gpus"));
+  GpuScrub scrub;
+  RINGFENCE_ASSIGN(scrub.uuid, reader.String("uuid", kNameBytesMax));
+  if (!IsGpuUuid(scrub.uuid)) {
+    return Bad("receipt.gpus.uuid", "is not a GPU's UUID");
+  }
+  const auto count = [&](std::string_view name, std::uint64_t& into) -> Status {
+    RINGFENCE_ASSIGN(const std::int64_t value, reader.Int(name, 0, kCountMost));
+    into = static_cast<std::uint64_t>(value);
+    return {};
+  };
+  RINGFENCE_TRY(count("memory_bytes", scrub.memory_bytes));
+  RINGFENCE_TRY(count("reached_bytes", scrub.reached_bytes));
+  RINGFENCE_TRY(count("residue_bytes", scrub.residue_bytes));
+  RINGFENCE_TRY(count("mismatch_bytes", scrub.mismatch_bytes));
+  RINGFENCE_TRY(count("duration_us", scrub.duration_us));
+  RINGFENCE_TRY(reader.Finish());
+  return scrub;
+}
+
+Result<Receipt> ReceiptFromJson(const Json& json) {
+  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "receipt"));
+  RINGFENCE_TRY(reader.Int("v", kFormat, kFormat));
+  Receipt receipt;
+  RINGFENCE_ASSIGN(receipt.id, reader.String("id", kNameBytesMax));
+  RINGFENCE_ASSIGN(receipt.node, reader.String("node", kNameBytesMax));
+  RINGFENCE_ASSIGN(receipt.lease, reader.String("lease", kNameBytesMax));
+  RINGFENCE_ASSIGN(receipt.time, ReadTime(reader, "time"));
+  RINGFENCE_ASSIGN(const auto gpus, reader.Array("gpus", model::kGpusPerLeaseMax));
+  for (const Json* entry : gpus) {
+    RINGFENCE_ASSIGN(GpuScrub scrub, ScrubFromJson(*entry));
+    receipt.gpus.push_back(std::move(scrub));
+  }
+  RINGFENCE_ASSIGN(receipt.driver_version, reader.String("driver_version", kTextBytesMax));
+  RINGFENCE_ASSIGN(receipt.kernel_driver, reader.String("kernel_driver", kTextBytesMax));
+  RINGFENCE_ASSIGN(receipt.library_digest, reader.String("library_digest", kTextBytesMax));
+  RINGFENCE_ASSIGN(receipt.simulated, reader.Bool("simulated"));
+  RINGFENCE_ASSIGN(receipt.not_covered, reader.Strings("not_covered", 64, kTextBytesMax));
+  RINGFENCE_TRY(reader.Finish());
+  if (!IsName(receipt.id) || !IsName(receipt.node) ||
+      (!receipt.lease.empty() && !IsName(receipt.lease))) {
+    return Bad("receipt", "id, node or lease is not a name");
+  }
+  return receipt;
+}
+
+}  // namespace
+
+std::string SealGrant(const crypto::SigningKey& server, const Grant& grant) {
+  return crypto::SignEnvelope(server, kGrantType, CanonicalJson(GrantToJson(grant)));
+}
+
+Result<Grant> OpenGrant(const crypto::PublicKey& server, std::string_view envelope) {
+  RINGFENCE_ASSIGN(const std::string payload,
+                   crypto::OpenEnvelope(server, kGrantType, envelope));
+  RINGFENCE_ASSIGN(const Json json, ParseJson(payload, crypto::kEnvelopeBytesMax));
+  return GrantFromJson(json);
+}
+
+Json ReceiptToJson(const Receipt& receipt) {
+  JsonArray gpus;
+  for (const GpuScrub& scrub : receipt.gpus) {
+    gpus.push_back(JsonObject{
+        {"uuid", scrub.uuid},
+        {"memory_bytes", static_cast<std::int64_t>(scrub.memory_bytes)},
+        {"reached_bytes", static_cast<std::int64_t>(scrub.reached_bytes)},
+        {"residue_bytes", static_cast<std::int64_t>(scrub.residue_bytes)},
+        {"mismatch_bytes", static_cast<std::int64_t>(scrub.mismatch_bytes)},
+        {"duration_us", static_cast<std::int64_t>(scrub.duration_us)},
+    });
+  }
+  return JsonObject{
+      {"v", kFormat},
+      {"id", receipt.id},
+      {"node", receipt.node},
+      {"lease", receipt.lease},
+      {"time", FormatTime(receipt.time)},
+      {"gpus", std::move(gpus)},
+      {"driver_version", receipt.driver_version},
+      {"kernel_driver", receipt.kernel_driver},
+      {"library_digest", receipt.library_digest},
+      {"simulated", receipt.simulated},
+      {"not_covered", ToArray(receipt.not_covered)},
+  };
+}
+
+std::string SealReceipt(const crypto::SigningKey& jailer, const Receipt& receipt) {
+  return crypto::SignEnvelope(jailer, kReceiptType, CanonicalJson(ReceiptToJson(receipt)));
+}
+
+Result<Receipt> OpenReceipt(const crypto::PublicKey& jailer, std::string_view envelope) {
+  RINGFENCE_ASSIGN(const std::string payload,
+                   crypto::OpenEnvelope(jailer, kReceiptType, envelope));
+  RINGFENCE_ASSIGN(const Json json, ParseJson(payload, crypto::kEnvelopeBytesMax));
+  return ReceiptFromJson(json);
+}
+
+}  // namespace ringfence::isolate

@@ -1,0 +1,252 @@
+#include "isolate/worker.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "gpu/simulated_root.h"
+#include "os/file.h"
+#include "os/landlock.h"
+#include "os/memory_file.h"
+#include "os/mount.h"
+#include "os/privileges.h"
+#include "os/process.h"
+#include "os/seccomp.h"
+#include "os/socket_pair.h"
+
+namespace ringfence::isolate {
+namespace {
+
+constexpr int kSigKill = 9;
+constexpr std::uint64_t kDevBytesMax = 1024 * 1024;
+constexpr std::uint64_t kOpenFilesMax = 4096;
+constexpr std::uint64_t kLockedBytesMax = std::uint64_t{1} << 30U;
+constexpr std::size_t kMinorsMax = 64;
+
+struct WorkerTask {
+  std::vector<std::string> arguments;
+  std::vector<gpu::DeviceNode> nodes;   // for a real driver
+  std::vector<std::string> stand_ins;   // file names for a simulated one
+  std::vector<std::string> give;        // host paths of simulated memory
+};
+
+std::string DriverRootInside(const WorkerPlace& place) {
+  return place.walls == WorkerWalls::kAll && place.driver_root != "/"
+             ? place.run_folder + "/driver"
+             : place.driver_root;
+}
+
+// Cards that have a node (or stand-in) beneath the driver's root.
+std::vector<std::uint32_t> MinorsBeneath(const std::string& driver_root) {
+  const auto names = os::ListDir(driver_root == "/" ? "/dev" : driver_root + "/dev");
+  std::vector<std::uint32_t> minors;
+  for (const std::string& name : names.has_value() ? *names : std::vector<std::string>()) {
+    constexpr std::string_view kPrefix = "nvidia";
+    std::uint32_t minor = 0;
+    if (!name.starts_with(kPrefix) || minors.size() >= kMinorsMax) {
+      continue;
+    }
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kPrefix.size(), end, minor);
+    if (parsed.ec == std::errc() && parsed.ptr == end) {
+      minors.push_back(minor);
+    }
+  }
+  return minors;
+}
+
+Status MakeDev(const WorkerTask& task, unsigned uid) {
+  RINGFENCE_TRY(os::MountTmpfs("/dev", {kDevBytesMax, 0755, true, false}));
+  struct Standard {
+    const char* path;
+    std::uint32_t minor;
+  };
+  for (const Standard& one : {Standard{"/dev/null", 3}, {"/dev/zero", 5}, {"/dev/urandom", 9}}) {
+    os::NodeOptions node;
+    node.major = 1;
+    node.minor = one.minor;
+    node.mode = 0666;
+    RINGFENCE_TRY(os::MakeNode(one.path, node));
+  }
+  for (const gpu::DeviceNode& one : task.nodes) {
+    os::NodeOptions node;
+    node.major = one.major;
+    node.minor = one.minor;
+    node.uid = uid;
+    node.gid = uid;
+    RINGFENCE_TRY(os::MakeNode(one.path, node));
+  }
+  return {};
+}
+
+// The driver's root where the worker's user can reach it, with a dev folder of its own.
+Status MakeDriverRoot(const WorkerPlace& place, const WorkerTask& task) {
+  if (place.driver_root == "/") {
+    return {};
+  }
+  const std::string inside = DriverRootInside(place);
+  RINGFENCE_TRY(os::MakeDirs(inside, 0711));
+  RINGFENCE_TRY(os::BindMount(place.driver_root, inside, {}));
+  if (!os::IsDirectory(inside + "/dev")) {
+    return {};
+  }
+  RINGFENCE_TRY(os::MountTmpfs(inside + "/dev", {kDevBytesMax, 0755, false, false}));
+  for (const std::string& name : task.stand_ins) {
+    const std::string path = inside + "/dev/" + name;
+    RINGFENCE_TRY(os::WriteFile(path, {}, 0600));
+    RINGFENCE_TRY(os::ChangeOwner(path, place.uid, place.uid));
+  }
+  return {};
+}
+
+os::LandlockRules Rules(const WorkerPlace& place, const WorkerTask& task) {
+  os::LandlockRules rules;
+  const auto add = [&rules](const std::string& path, os::PathUse use) {
+    rules.paths.push_back({path, use, false});
+  };
+  for (const char* path : {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ld.so.conf",
+                           "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/proc",
+                           "/sys", "/dev"}) {
+    add(path, os::PathUse::kRead);
+  }
+  // Executing is allowed for the worker itself and the loader it needs, for nothing else.
+  add(place.program, os::PathUse::kReadExec);
+  add("/lib64/ld-linux-x86-64.so.2", os::PathUse::kReadExec);
+  for (const char* path : {"/dev/null", "/dev/zero", "/dev/urandom"}) {
+    add(path, os::PathUse::kDevice);
+  }
+  for (const gpu::DeviceNode& node : task.nodes) {
+    add(node.path, os::PathUse::kDevice);
+  }
+  const std::string inside = DriverRootInside(place);
+  if (inside != "/") {
+    add(inside, os::PathUse::kRead);
+    for (const std::string& name : task.stand_ins) {
+      add(inside + "/dev/" + name, os::PathUse::kDevice);
+    }
+    for (const std::string& path : task.give) {
+      add(inside + path.substr(place.driver_root.size()), os::PathUse::kDevice);
+    }
+  }
+  return rules;
+}
+
+Status EnterSeccomp() {
+  std::vector<os::SeccompRule> rules = os::DenySystemAdministration();
+  for (const auto& more : {os::DenyNewProcesses(), os::DenySocketsExcept({})}) {
+    rules.insert(rules.end(), more.begin(), more.end());
+  }
+  return os::EnterSeccompDenyList(rules);
+}
+
+// Everything between fork and the worker's first instruction, in order.
+Status Confine(const WorkerPlace& place, const WorkerTask& task) {
+  if (place.walls == WorkerWalls::kAll) {
+    RINGFENCE_TRY(os::EnterNewNamespaces({.mount = true, .network = true, .ipc = true,
+                                          .uts = true}));
+    RINGFENCE_TRY(MakeDev(task, place.uid));
+    RINGFENCE_TRY(MakeDriverRoot(place, task));
+    RINGFENCE_TRY(os::EnterLandlock(Rules(place, task)));
+  }
+  RINGFENCE_TRY(os::SetLimit(os::Limit::kCoreBytes, 0));
+  RINGFENCE_TRY(os::SetLimit(os::Limit::kOpenFiles, kOpenFilesMax));
+  RINGFENCE_TRY(os::SetLimit(os::Limit::kLockedBytes, kLockedBytesMax));
+  RINGFENCE_TRY(place.walls == WorkerWalls::kSameUser ? os::DropAllPrivileges()
+                                                      : os::BecomeUser(place.uid, place.uid));
+  return EnterSeccomp();
+}
+
+Result<StartedWorker> Start(const WorkerPlace& place, const WorkerTask& task) {
+  RINGFENCE_ASSIGN(const os::UniqueFd program, os::OpenRead(place.program));
+  RINGFENCE_ASSIGN(os::Pipe out, os::MakePipe());
+  os::SpawnOptions spawn;
+  spawn.exec_fd = program.get();
+  spawn.arguments = task.arguments;
+  spawn.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", "CUDA_CACHE_DISABLE=1",
+                       "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
+  spawn.fds = {{out.write.get(), 1}};
+  spawn.new_session = true;
+  spawn.parent_death_signal = kSigKill;
+  spawn.before_exec = [&place, &task] { return Confine(place, task); };
+  const auto pid = os::Spawn(spawn);
+  if (!pid.has_value()) {
+    return Prefix("start worker", pid.error());
+  }
+  RINGFENCE_TRY(os::SetNonBlocking(out.read.get(), true));
+  return StartedWorker{*pid, std::move(out.read)};
+}
+
+std::vector<std::string> StandIns(const std::vector<std::uint32_t>& minors) {
+  std::vector<std::string> names = {"nvidiactl", "nvidia-uvm"};
+  for (const std::uint32_t minor : minors) {
+    names.push_back("nvidia" + std::to_string(minor));
+  }
+  return names;
+}
+
+Status ChangeOwners(const std::vector<std::string>& paths, unsigned uid) {
+  for (const std::string& path : paths) {
+    RINGFENCE_TRY(os::ChangeOwner(path, uid, uid));
+  }
+  return {};
+}
+
+std::vector<std::string> GivenPaths(const gpu::DriverFiles& files) {
+  std::vector<std::string> paths;
+  for (const gpu::DriverMount& mount : files.mounts) {
+    if (mount.give_to_box) {
+      paths.push_back(mount.host_path);
+    }
+  }
+  return paths;
+}
+
+}  // namespace
+
+Result<StartedWorker> StartInventory(const WorkerPlace& place) {
+  WorkerTask task;
+  task.arguments = {"ringfence-worker", "inventory", "--driver-root", DriverRootInside(place)};
+  const std::vector<std::uint32_t> minors = MinorsBeneath(place.driver_root);
+  task.stand_ins = StandIns(minors);
+  if (!gpu::IsSimulatedRoot(place.driver_root)) {
+    std::vector<gpu::WantedGpu> gpus;
+    for (const std::uint32_t minor : minors) {
+      gpus.push_back({"", minor});
+    }
+    // Without a driver there are no nodes to make, and the worker says so better than we could.
+    if (const auto files = gpu::FilesFor(place.driver_root, gpus); files.has_value()) {
+      task.nodes = files->nodes;
+    }
+  }
+  return Start(place, task);
+}
+
+Result<StartedWorker> StartScrub(const WorkerPlace& place,
+                                 const std::vector<gpu::WantedGpu>& gpus) {
+  RINGFENCE_ASSIGN(const gpu::DriverFiles files, gpu::FilesFor(place.driver_root, gpus));
+  WorkerTask task;
+  task.arguments = {"ringfence-worker", "scrub", "--driver-root", DriverRootInside(place)};
+  std::vector<std::uint32_t> minors;
+  for (const gpu::WantedGpu& gpu : gpus) {
+    task.arguments.insert(task.arguments.end(), {"--gpu", gpu.uuid});
+    minors.push_back(gpu.minor);
+  }
+  task.stand_ins = StandIns(minors);
+  if (!gpu::IsSimulatedRoot(place.driver_root)) {
+    task.nodes = files.nodes;
+  }
+  task.give = GivenPaths(files);
+  RINGFENCE_TRY(ChangeOwners(task.give, place.uid));
+  auto started = Start(place, task);
+  if (!started.has_value()) {
+    (void)ChangeOwners(task.give, 0);
+  }
+  return started;
+}
+
+Status FinishScrub(const WorkerPlace& place, const std::vector<gpu::WantedGpu>& gpus) {
+  RINGFENCE_ASSIGN(const gpu::DriverFiles files, gpu::FilesFor(place.driver_root, gpus));
+  return ChangeOwners(GivenPaths(files), 0);
+}
+
+}  // namespace ringfence::isolate

@@ -1,0 +1,42 @@
+#pragma once
+
+// Short-lived workers: they load a vendor's library and make a context on a card, and so run with
+// nothing but that card: their own user, no capability, no network, a /dev of their own, Landlock
+// and a seccomp filter.
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu/device_files.h"
+#include "os/unique_fd.h"
+
+namespace ringfence::isolate {
+
+enum class WorkerWalls {
+  kAll,       // as root on a machine that can run boxes
+  kUserOnly,  // as root where namespaces cannot be had: inventory only, no box runs there anyway
+  kSameUser,  // not root: inventory only, as whoever started us
+};
+
+struct WorkerPlace {
+  std::string program;  // the ringfence-worker binary
+  std::string driver_root = "/";
+  std::string run_folder;  // the jailer's tmpfs; used with kAll
+  unsigned uid = 0;        // of workers; used unless kSameUser
+  WorkerWalls walls = WorkerWalls::kSameUser;
+};
+
+struct StartedWorker {
+  int pid = 0;
+  os::UniqueFd out;  // its one JSON document, to end of file; non-blocking
+};
+
+// Shows the worker every card.
+Result<StartedWorker> StartInventory(const WorkerPlace& place);
+// Shows it these cards and no other. Simulated memory belongs to the worker's user until
+// FinishScrub gives it back to root; call that whenever the worker has ended.
+Result<StartedWorker> StartScrub(const WorkerPlace& place, const std::vector<gpu::WantedGpu>& gpus);
+Status FinishScrub(const WorkerPlace& place, const std::vector<gpu::WantedGpu>& gpus);
+
+}  // namespace ringfence::isolate

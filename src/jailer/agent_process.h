@@ -1,0 +1,16 @@
+#pragma once
+
+#include "base/result.h"
+#include "isolate/join_token.h"
+#include "jailer/options.h"
+
+namespace ringfence::jailer {
+
+inline constexpr int kAgentSocketFd = 3;  // RINGFENCE_JAILER_FD
+inline constexpr int kAgentJoinFd = 4;    // RINGFENCE_JOIN_FD, when there is a token
+
+// Starts the agent with `socket` as its end of the pair: its own user, no groups, no capability,
+// no_new_privs; it dies with us. Returns its process id.
+Result<int> StartAgent(const Options& options, int socket, const isolate::AgentJoin* join);
+
+}  // namespace ringfence::jailer

@@ -1,0 +1,289 @@
+#include "jailer/boxes.h"
+
+#include <array>
+#include <charconv>
+
+#include "os/cgroup.h"
+#include "os/file.h"
+#include "os/log.h"
+#include "os/memory_file.h"
+
+namespace ringfence::jailer {
+namespace {
+
+using isolate::BoxState;
+
+constexpr int kSigKill = 9;
+constexpr int kSigTerm = 15;
+constexpr auto kGrace = std::chrono::seconds(10);
+constexpr auto kStartMax = std::chrono::seconds(60);
+
+// "exited N" or "signalled N", as ringfence-init writes them and nothing else can.
+struct InitLine {
+  bool signalled = false;
+  int number = 0;
+};
+
+std::optional<InitLine> ParseInitLine(std::string_view text) {
+  InitLine line;
+  if (text.starts_with("exited ")) {
+    text.remove_prefix(7);
+  } else if (text.starts_with("signalled ")) {
+    text.remove_prefix(10);
+    line.signalled = true;
+  } else {
+    return std::nullopt;
+  }
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), line.number);
+  if (parsed.ec != std::errc() || std::string_view(parsed.ptr, text.data() + text.size()) != "\n" ||
+      line.number < 0 || line.number > 255) {
+    return std::nullopt;
+  }
+  return line;
+}
+
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    c = static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return text;
+}
+
+}  // namespace
+
+Status Boxes::Recover(const std::string& driver_root) {
+  std::vector<std::string> unfinished;
+  for (const auto& [lease, record] : records_->leases()) {
+    if (record.state == BoxState::kPreparing || record.state == BoxState::kRunning) {
+      unfinished.push_back(lease);
+    }
+  }
+  for (const std::string& lease : unfinished) {
+    const LeaseRecord& record = *records_->Find(lease);
+    // A driver that has gone since leaves nothing to give back.
+    const auto files = gpu::FilesFor(driver_root, record.gpus);
+    RINGFENCE_TRY(
+        isolate::TakeDownBox(place_, lease, files.has_value() ? *files : gpu::DriverFiles()));
+    records_->SetState(lease, BoxState::kEnded, clock_->Now());
+    os::Log(os::Level::kWarning, "box_of_earlier_jailer_ended", {{"lease", lease}});
+  }
+  return {};
+}
+
+Status Boxes::Launch(Box& box) {
+  RINGFENCE_TRY(isolate::BuildBox(place_, box.plan));
+  RINGFENCE_ASSIGN(os::Pipe exit, os::MakePipe());
+  RINGFENCE_ASSIGN(isolate::LaunchedBox launched,
+                   isolate::LaunchBox(place_, box.plan));
+  box.runtime_pid = launched.runtime_pid;
+  box.out = std::move(launched.out);
+  box.err = std::move(launched.err);
+  box.status = std::move(launched.status);
+  box.exit = std::move(exit.write);
+  box.exit_read = std::move(exit.read);
+  RINGFENCE_ASSIGN(box.process, os::OpenProcess(box.runtime_pid));
+  return {};
+}
+
+void Boxes::Start(isolate::BoxPlan plan, TimePoint now, Started started) {
+  const std::string lease = plan.grant.lease;
+  const auto [place, added] = boxes_.try_emplace(lease);
+  Box& box = place->second;
+  box.plan = std::move(plan);
+  box.deadline = now + kStartMax;
+  box.started = std::move(started);
+  if (const Status launched = Launch(box); !launched.has_value()) {
+    Fail(place, launched.error());
+  }
+}
+
+void Boxes::Fail(Place place, const Error& error) {
+  const Started started = std::move(place->second.started);
+  os::Log(os::Level::kError, "box_not_started",
+          {{"lease", place->first}, {"reason", error.message}});
+  if (TakeDown(place->second)) {
+    records_->SetState(place->first, BoxState::kEnded, clock_->Now());
+    boxes_.erase(place);
+  }
+  started(error);
+}
+
+// A box that cannot be taken down keeps its record "running": its GPUs stay out of use, and the
+// next tick tries again.
+bool Boxes::TakeDown(Box& box) {
+  box.status.Reset();
+  const std::string& lease = box.plan.grant.lease;
+  const Status gone = isolate::TakeDownBox(place_, lease, box.plan.files);
+  if (!gone.has_value()) {
+    if (!box.take_down_failed) {
+      os::Log(os::Level::kError, "box_not_taken_down",
+              {{"lease", lease}, {"reason", gone.error().message}});
+    }
+    box.take_down_failed = true;
+    return false;
+  }
+  return true;
+}
+
+void Boxes::Terminate(Box& box, TimePoint now) {
+  box.end_asked = true;
+  if (box.init_pid != 0 && !box.kill_at.has_value()) {
+    (void)os::SendSignal(box.process.get(), kSigTerm);
+    box.kill_at = now + kGrace;
+  }
+}
+
+void Boxes::End(const std::string& lease, TimePoint now) {
+  const auto place = boxes_.find(lease);
+  if (place != boxes_.end()) {
+    Terminate(place->second, now);
+  }
+}
+
+void Boxes::KillAll() {
+  for (auto& [lease, box] : boxes_) {
+    box.end_asked = true;
+    if (box.process.valid()) {
+      (void)os::SendSignal(box.process.get(), kSigKill);
+    }
+  }
+}
+
+bool Boxes::IsRuntime(int pid) const {
+  for (const auto& [lease, box] : boxes_) {
+    if (box.runtime_pid == pid) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Boxes::OnEnded(const os::Ended& ended, TimePoint now) {
+  for (auto place = boxes_.begin(); place != boxes_.end(); ++place) {
+    if (place->second.runtime_pid == ended.pid) {
+      OnRuntimeEnded(place, ended, now);
+      return true;
+    }
+    if (place->second.init_pid == ended.pid) {
+      OnBoxEnded(place, ended);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Boxes::OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now) {
+  Box& box = place->second;
+  const std::string& lease = place->first;
+  box.runtime_pid = 0;
+  box.process.Reset();
+  if (ended.signalled || ended.code != 0) {
+    Fail(place, Error{Code::kUnavailable,
+                      "the runtime could not start the box: " +
+                          OneLine(isolate::RuntimeComplaint(place_, lease))});
+    return;
+  }
+  const auto pid = isolate::BoxPid(place_, lease);
+  if (!pid.has_value()) {
+    Fail(place, pid.error());
+    return;
+  }
+  box.init_pid = *pid;
+  // Its zombie waits for us at least, so the number cannot be another's yet.
+  auto process = os::OpenProcess(*pid);
+  if (process.has_value()) {
+    box.process = std::move(*process);
+  }
+  box.deadline = now + box.plan.grant.runtime_max;
+  records_->SetState(lease, BoxState::kRunning, clock_->Now());
+  const Started started = std::move(box.started);
+  started(isolate::StartedBox{std::move(box.out), std::move(box.err), std::move(box.exit_read)});
+  if (box.end_asked) {
+    Terminate(box, now);
+  }
+}
+
+std::string Boxes::ExitLine(Box& box, const os::Ended& ended) const {
+  if (box.timed_out) {
+    return "timeout\n";
+  }
+  std::array<std::byte, 64> text{};
+  const auto got = os::ReadSome(box.status.get(), text);
+  const auto line =
+      ParseInitLine(got.has_value() ? AsText(ByteView(text).first(*got)) : std::string_view());
+  const bool killed =
+      !line.has_value() || (line->signalled ? line->number == kSigKill
+                                            : line->number == 128 + kSigKill);
+  if (killed && !box.end_asked &&
+      os::CgroupOomKills(isolate::BoxCgroup(place_, box.plan.grant.lease)) > 0) {
+    return "oom\n";
+  }
+  if (line.has_value()) {
+    return (line->signalled ? "signalled " : "exited ") + std::to_string(line->number) + "\n";
+  }
+  return (ended.signalled ? "signalled " : "exited ") + std::to_string(ended.code) + "\n";
+}
+
+void Boxes::OnBoxEnded(Place place, const os::Ended& ended) {
+  Box& box = place->second;
+  const std::string line = ExitLine(box, ended);
+  box.init_pid = 0;
+  box.process.Reset();
+  if (!TakeDown(box)) {
+    (void)os::WriteAll(box.exit.get(), AsBytes("failed the box could not be taken down\n"));
+    box.exit.Reset();
+    return;
+  }
+  records_->SetState(place->first, BoxState::kEnded, clock_->Now());
+  // Never blocks: one short line into an empty pipe. A reader that has gone is no error.
+  (void)os::WriteAll(box.exit.get(), AsBytes(line));
+  boxes_.erase(place);
+}
+
+void Boxes::Tick(TimePoint now) {
+  for (auto place = boxes_.begin(); place != boxes_.end();) {
+    Box& box = place->second;
+    if (box.kill_at.has_value() && now >= *box.kill_at && box.process.valid()) {
+      (void)os::SendSignal(box.process.get(), kSigKill);
+      box.kill_at = now + kGrace;
+    }
+    if (now >= box.deadline && !box.timed_out && box.process.valid()) {
+      if (box.runtime_pid != 0) {
+        (void)os::SendSignal(box.process.get(), kSigKill);
+      } else {
+        box.timed_out = true;
+        Terminate(box, now);
+      }
+    }
+    const bool stuck = box.take_down_failed && box.init_pid == 0 && box.runtime_pid == 0;
+    if (stuck && TakeDown(box)) {
+      records_->SetState(place->first, BoxState::kEnded, clock_->Now());
+      place = boxes_.erase(place);
+    } else {
+      ++place;
+    }
+  }
+}
+
+std::optional<Boxes::TimePoint> Boxes::NextDeadline() const {
+  std::optional<TimePoint> next;
+  const auto consider = [&next](TimePoint time) {
+    if (!next.has_value() || time < *next) {
+      next = time;
+    }
+  };
+  for (const auto& [lease, box] : boxes_) {
+    if (!box.timed_out) {
+      consider(box.deadline);
+    }
+    if (box.kill_at.has_value()) {
+      consider(*box.kill_at);
+    }
+    if (box.take_down_failed) {
+      consider(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+    }
+  }
+  return next;
+}
+
+}  // namespace ringfence::jailer

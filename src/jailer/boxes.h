@@ -1,0 +1,80 @@
+#pragma once
+
+// Boxes under way: from the runtime's start to nothing left. One thread; every event comes through
+// the jailer's loop.
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "isolate/box.h"
+#include "isolate/jailer_client.h"
+#include "jailer/records.h"
+#include "os/process.h"
+
+namespace ringfence::jailer {
+
+class Boxes {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using Started = std::function<void(Result<isolate::StartedBox>)>;
+
+  // `records` and `clock` must outlive this.
+  Boxes(isolate::BoxPlace place, Records& records, const Clock& clock)
+      : place_(std::move(place)), records_(&records), clock_(&clock) {}
+
+  // Ends and removes what an earlier jailer left. OK means: nothing of its boxes is there.
+  Status Recover(const std::string& driver_root);
+
+  // The record must be durable already. `started` is called once, later or at once.
+  void Start(isolate::BoxPlan plan, TimePoint now, Started started);
+  // SIGTERM, and SIGKILL ten seconds later. Unknown or ended leases are passed over.
+  void End(const std::string& lease, TimePoint now);
+  void KillAll();
+  bool empty() const { return boxes_.empty(); }
+
+  bool IsRuntime(int pid) const;
+  bool OnEnded(const os::Ended& ended, TimePoint now);
+  void Tick(TimePoint now);
+  std::optional<TimePoint> NextDeadline() const;
+
+ private:
+  struct Box {
+    isolate::BoxPlan plan;
+    int runtime_pid = 0;  // 0 once it has ended
+    int init_pid = 0;     // 0 until the box runs
+    os::UniqueFd process;  // of whichever of the two is there
+    os::UniqueFd status;
+    os::UniqueFd out;  // handed on with `started`
+    os::UniqueFd err;
+    os::UniqueFd exit;  // write end
+    os::UniqueFd exit_read;
+    TimePoint deadline;  // of the runtime's start, then of the job
+    std::optional<TimePoint> kill_at;
+    bool end_asked = false;
+    bool timed_out = false;
+    bool take_down_failed = false;
+    Started started;
+  };
+  using Place = std::map<std::string, Box>::iterator;
+
+  Status Launch(Box& box);
+  void OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now);
+  void OnBoxEnded(Place place, const os::Ended& ended);
+  void Fail(Place place, const Error& error);
+  std::string ExitLine(Box& box, const os::Ended& ended) const;
+  bool TakeDown(Box& box);
+  static void Terminate(Box& box, TimePoint now);
+
+  isolate::BoxPlace place_;
+  Records* records_;
+  const Clock* clock_;
+  std::map<std::string, Box> boxes_;
+};
+
+}  // namespace ringfence::jailer

@@ -1,0 +1,139 @@
+// ringfence-jailer: the root side of a node. Starts the agent, answers its closed table of requests
+// over a socketpair, and nothing else. docs/formats/jailer.md.
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "isolate/capabilities.h"
+#include "isolate/runtime.h"
+#include "jailer/agent_process.h"
+#include "jailer/options.h"
+#include "jailer/service.h"
+#include "os/file.h"
+#include "os/identity.h"
+#include "os/log.h"
+#include "os/mount.h"
+#include "os/privileges.h"
+#include "os/socket_pair.h"
+
+namespace ringfence::jailer {
+namespace {
+
+constexpr const char* kRunFolder = "/run/ringfence";
+constexpr std::uint64_t kRunBytesMax = std::uint64_t{256} << 20U;
+constexpr int kSigInt = 2;
+constexpr int kSigTerm = 15;
+constexpr int kSigChild = 17;
+constexpr int kSigPipe = 13;
+
+// What building boxes and workers needs. Not: modules, raw I/O, reboot, time, kernel log, audit,
+// raw sockets, and the rest.
+const std::vector<std::string>& NeededCapabilities() {
+  static const std::vector<std::string> names = {
+      "CAP_CHOWN",      "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER",
+      "CAP_FSETID",     "CAP_KILL",         "CAP_SETGID",          "CAP_SETUID",
+      "CAP_SETPCAP",    "CAP_SETFCAP",      "CAP_NET_ADMIN",       "CAP_SYS_CHROOT",
+      "CAP_SYS_PTRACE", "CAP_SYS_ADMIN",    "CAP_SYS_RESOURCE",    "CAP_MKNOD",
+      "CAP_BPF"};
+  return names;
+}
+
+Status Harden() {
+  os::SetFileModeMask(077);
+  RINGFENCE_TRY(os::SetLimit(os::Limit::kCoreBytes, 0));
+  RINGFENCE_TRY(os::SetDumpable(false));
+  if (os::IsRoot()) {
+    RINGFENCE_TRY(os::KeepCapabilities(NeededCapabilities()));
+  }
+  return {};
+}
+
+// Mounts, bundles and nodes live in a place that vanishes with this process.
+Status EnterPrivatePlace() {
+  RINGFENCE_TRY(os::MakeDirs(kRunFolder, 0755));
+  RINGFENCE_TRY(os::EnterNewNamespaces({.mount = true}));
+  return os::MountTmpfs(kRunFolder, {kRunBytesMax, 0711, true, true});
+}
+
+Result<int> Serve(Options options) {
+  RINGFENCE_TRY(Harden());
+  RINGFENCE_TRY(os::MakeDirs(options.state, 0700));
+  RINGFENCE_TRY(os::ChangeMode(options.state, 0700));
+  RINGFENCE_ASSIGN(const os::UniqueFd lock, os::LockFile(options.state + "/lock"));
+  RINGFENCE_ASSIGN(Identity identity, LoadIdentity(options.state, options.join_token_file));
+  if (os::Exists(options.driver_root)) {
+    RINGFENCE_ASSIGN(options.driver_root, os::AbsolutePath(options.driver_root));
+  }
+  RINGFENCE_ASSIGN(const std::string boot_id, os::BootId());
+  const SystemClock clock;
+  RINGFENCE_ASSIGN(Records records, Records::Open(options.state, boot_id, clock.Now()));
+
+  std::vector<std::string> missing =
+      isolate::MissingForBoxes({options.init, options.worker});
+  isolate::WorkerPlace workers{options.worker, options.driver_root, kRunFolder,
+                               options.uid_base - 1, isolate::WorkerWalls::kSameUser};
+  isolate::BoxPlace place{"", options.init, kRunFolder, options.box_root, options.node,
+                          options.uid_base};
+  if (os::IsRoot()) {
+    workers.walls = isolate::WorkerWalls::kUserOnly;
+  }
+  if (missing.empty()) {
+    RINGFENCE_ASSIGN(const isolate::Runtime runtime, isolate::FindRuntime());
+    place.runtime = runtime.path;
+    workers.walls = isolate::WorkerWalls::kAll;
+    RINGFENCE_TRY(EnterPrivatePlace());
+    RINGFENCE_TRY(isolate::PrepareBoxPlace(place));
+    os::Log(os::Level::kInfo, "jailer_ready",
+            {{"node", options.node}, {"runtime", runtime.name + " " + runtime.version}});
+  }
+  for (const std::string& reason : missing) {
+    os::Log(os::Level::kWarning, "boxes_not_possible", {{"reason", reason}});
+  }
+  RINGFENCE_TRY(os::AdoptOrphans());
+  RINGFENCE_ASSIGN(os::UniqueFd signals,
+                   os::OpenSignals({kSigChild, kSigTerm, kSigInt, kSigPipe}));
+  Boxes boxes(place, records, clock);
+  RINGFENCE_TRY(boxes.Recover(options.driver_root));
+
+  RINGFENCE_ASSIGN(os::SocketPair pair, os::MakeSocketPair(isolate::kFrameBytesMax));
+  RINGFENCE_TRY(os::SetNonBlocking(pair.first.get(), true));
+  RINGFENCE_ASSIGN(const int agent,
+                   StartAgent(options, pair.second.get(),
+                              identity.agent_join.has_value() ? &*identity.agent_join : nullptr));
+  pair.second.Reset();
+  identity.agent_join.reset();
+  Service service(ServiceParts{options.node, std::move(identity), std::move(missing),
+                               std::move(workers), std::move(pair.first), std::move(signals),
+                               agent},
+                  records, boxes, clock);
+  return service.Run();
+}
+
+int Main(const std::vector<std::string>& words) {
+  if (words.size() == 1 && (words[0] == "--help" || words[0] == "--version")) {
+    (void)std::fputs(words[0] == "--help" ? kUsage : "ringfence-jailer " RINGFENCE_VERSION "\n",
+                     stdout);
+    return 0;
+  }
+  os::SetLogName("jailer");
+  auto options = ParseOptions(words);
+  if (!options.has_value()) {
+    (void)std::fprintf(stderr, "ringfence-jailer: %s\n%s", options.error().message.c_str(), kUsage);
+    return 2;
+  }
+  const auto status = Serve(std::move(*options));
+  if (!status.has_value()) {
+    (void)std::fprintf(stderr, "ringfence-jailer: %s\n%s%s", status.error().message.c_str(),
+                       status.error().hint.c_str(), status.error().hint.empty() ? "" : "\n");
+    return 1;
+  }
+  return *status;
+}
+
+}  // namespace
+}  // namespace ringfence::jailer
+
+int main(int argc, char** argv) {
+  return ringfence::jailer::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

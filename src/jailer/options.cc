@@ -1,0 +1,84 @@
+#include "jailer/options.h"
+
+#include <charconv>
+#include <map>
+
+#include "isolate/box_config.h"
+#include "isolate/names.h"
+
+namespace ringfence::jailer {
+namespace {
+
+// Ids below are of the system and of people.
+constexpr unsigned kUidBaseLeast = 100'000;
+constexpr unsigned kUidBaseMost = 2'000'000'000;
+constexpr unsigned kIdMost = 0x7fffffff;
+
+Error Bad(const std::string& option, const std::string& why) {
+  return Error{Code::kInvalidArgument, option + " " + why, "see ringfence-jailer --help", option};
+}
+
+Result<unsigned> Number(const std::string& option, const std::string& text, unsigned least,
+                        unsigned most) {
+  unsigned value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < least ||
+      value > most) {
+    return Bad(option, "must be a number from " + std::to_string(least) + " to " +
+                           std::to_string(most));
+  }
+  return value;
+}
+
+constexpr const char* kPaths[] = {"--state", "--agent-exec", "--worker", "--init", "--driver-root",
+                                  "--box-root"};
+
+}  // namespace
+
+Result<Options> ParseOptions(const std::vector<std::string>& words) {
+  Options options;
+  std::map<std::string, std::string> given = {
+      {"--state", ""},       {"--agent-exec", ""}, {"--agent-uid", ""}, {"--agent-gid", ""},
+      {"--worker", ""},      {"--init", ""},       {"--driver-root", "/"}, {"--node", ""},
+      {"--join-token-file", ""}, {"--uid-base", "1000000000"}, {"--box-root", "/"}};
+  std::map<std::string, bool> seen;
+  std::size_t at = 0;
+  for (; at < words.size() && words[at] != "--"; at += 2) {
+    const auto option = given.find(words[at]);
+    if (option == given.end()) {
+      return Bad(words[at], "is not an option");
+    }
+    if (at + 1 >= words.size() || seen[words[at]]) {
+      return Bad(words[at], at + 1 >= words.size() ? "needs a value" : "is given twice");
+    }
+    seen[words[at]] = true;
+    option->second = words[at + 1];
+  }
+  if (at < words.size()) {
+    options.agent_arguments.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                                   words.end());
+  }
+  for (const char* path : kPaths) {
+    if (!given[path].starts_with('/')) {
+      return Bad(path, "must be an absolute path");
+    }
+  }
+  if (!isolate::IsName(given["--node"])) {
+    return Bad("--node", "must be a name of letters, digits, '.', '_' and '-'");
+  }
+  RINGFENCE_ASSIGN(options.agent_uid, Number("--agent-uid", given["--agent-uid"], 0, kIdMost));
+  RINGFENCE_ASSIGN(options.agent_gid, Number("--agent-gid", given["--agent-gid"], 0, kIdMost));
+  RINGFENCE_ASSIGN(options.uid_base,
+                   Number("--uid-base", given["--uid-base"], kUidBaseLeast, kUidBaseMost));
+  options.state = given["--state"];
+  options.agent_exec = given["--agent-exec"];
+  options.worker = given["--worker"];
+  options.init = given["--init"];
+  options.driver_root = given["--driver-root"];
+  options.node = given["--node"];
+  options.join_token_file = given["--join-token-file"];
+  options.box_root = given["--box-root"];
+  return options;
+}
+
+}  // namespace ringfence::jailer

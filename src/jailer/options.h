@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace ringfence::jailer {
+
+struct Options {
+  std::string state;
+  std::string agent_exec;
+  unsigned agent_uid = 0;
+  unsigned agent_gid = 0;
+  std::vector<std::string> agent_arguments;  // without the program's own name
+  std::string worker;
+  std::string init;
+  std::string driver_root = "/";
+  std::string node;
+  std::string join_token_file;  // empty: none
+  unsigned uid_base = 1'000'000'000;
+  std::string box_root = "/";
+};
+
+inline constexpr const char* kUsage =
+    "usage: ringfence-jailer --state DIR --agent-exec PATH --agent-uid U --agent-gid G\n"
+    "           --worker PATH --init PATH --driver-root DIR --node NAME\n"
+    "           [--join-token-file FILE] [--uid-base N] [--box-root DIR] -- AGENT-ARGUMENTS...\n"
+    "Started by 'ringfence up' or by the service manager, not by hand.\n";
+
+// Every option at most once, nothing unknown. Errors name the option.
+Result<Options> ParseOptions(const std::vector<std::string>& words);
+
+}  // namespace ringfence::jailer

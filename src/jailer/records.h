@@ -1,0 +1,89 @@
+#pragma once
+
+// What the jailer must still know after it was killed: which leases it started, which GPUs are
+// clean, which lease ids were ever used. One folder, one owner, one thread.
+//   state.json  leases and clean GPUs, replaced whole
+//   used        a line for each forgotten lease: "TIME LEASE\n", appended
+//   incidents/  a signed statement each, oldest first by name
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "gpu/device_files.h"
+#include "isolate/jailer_client.h"
+#include "os/file.h"
+
+namespace ringfence::jailer {
+
+inline constexpr unsigned kSlotsMax = 1024;
+inline constexpr std::size_t kUsedMax = 500'000;
+// A grant is refused for its age by then, whatever the clock did meanwhile within reason.
+inline constexpr auto kUsedKept = std::chrono::hours(24 * 7);
+
+struct LeaseRecord {
+  std::string lease;
+  isolate::BoxState state = isolate::BoxState::kPreparing;
+  std::vector<gpu::WantedGpu> gpus;
+  unsigned slot = 0;
+  std::string grant_digest;  // hex SHA-256 of the envelope
+  Timestamp start_before;
+  Timestamp changed;
+  std::string receipt;  // envelope
+};
+
+class Records {
+ public:
+  // Makes the folder's files if absent. After a reboot no GPU counts as clean.
+  static Result<Records> Open(const std::string& folder, const std::string& boot_id,
+                              Timestamp now);
+
+  const std::map<std::string, LeaseRecord>& leases() const { return leases_; }
+  const LeaseRecord* Find(const std::string& lease) const;
+  bool WasUsed(const std::string& lease) const;
+  bool IsClean(const std::string& uuid) const { return clean_.contains(uuid); }
+  // The lease that holds the GPU and is not scrubbed yet; empty when none does.
+  std::string HolderOf(const std::string& uuid) const;
+  Result<unsigned> FreeSlot() const;
+
+  // Returns once durable: from here on the lease is used and its GPUs are not clean, even if the
+  // machine stops now.
+  Status Begin(const LeaseRecord& record);
+  // Running and ended need no wait for the disk: after a crash each is found out anew.
+  void SetState(const std::string& lease, isolate::BoxState state, Timestamp now);
+  // Returns once durable: the GPUs are clean by this receipt. `lease` may be empty.
+  Status SetScrubbed(const std::string& lease, const std::vector<std::string>& gpus,
+                     const std::string& receipt_id, const std::string& receipt, Timestamp now);
+  // Before GPUs are scrubbed without a lease: if that fails half-way they must not count as clean.
+  Status SetDirty(const std::vector<std::string>& gpus);
+  // Drops a scrubbed lease; its id stays used. Durable.
+  Status Forget(const std::string& lease);
+
+  Result<std::vector<std::string>> Incidents() const;
+  // Durable. kExhausted when there is no room: the count of those is kept for the next one.
+  Status AddIncident(const std::string& envelope);
+  std::uint64_t IncidentsDropped() const;
+  Status AckIncidents(std::uint32_t count);
+
+ private:
+  Records(std::string folder, std::string boot_id, os::AppendFile used)
+      : folder_(std::move(folder)), boot_id_(std::move(boot_id)), used_file_(std::move(used)) {}
+  Status Load();
+  Status LoadUsed(Timestamp now);
+  Json ToJson() const;
+  Status Save(bool durable) const;
+  Result<std::vector<std::string>> IncidentNames() const;
+
+  std::string folder_;
+  std::string boot_id_;
+  os::AppendFile used_file_;
+  std::map<std::string, LeaseRecord> leases_;
+  std::map<std::string, std::string> clean_;  // UUID -> receipt id
+  std::map<std::string, Timestamp> used_;
+};
+
+}  // namespace ringfence::jailer

@@ -1,0 +1,243 @@
+// Inventory and Scrub: what workers do, and what the jailer signs of it.
+
+#include <algorithm>
+
+#include "crypto/random.h"
+#include "gpu/inventory.h"
+#include "gpu/scrub.h"
+#include "jailer/service.h"
+#include "os/log.h"
+
+namespace ringfence::jailer {
+namespace {
+
+using isolate::BoxState;
+using isolate::RequestType;
+
+constexpr auto kInventoryMax = std::chrono::minutes(1);
+constexpr auto kScrubMax = std::chrono::minutes(10);
+
+// A report counts only if it covers exactly the cards asked for, each without a wrong byte.
+Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& report,
+                                                   const std::vector<gpu::WantedGpu>& gpus) {
+  std::vector<isolate::GpuScrub> scrubs;
+  for (const gpu::WantedGpu& gpu : gpus) {
+    const auto of_card = [&](const gpu::ScrubResult& one) { return one.uuid == gpu.uuid; };
+    const auto result = std::find_if(report.gpus.begin(), report.gpus.end(), of_card);
+    if (result == report.gpus.end() ||
+        std::count_if(report.gpus.begin(), report.gpus.end(), of_card) != 1) {
+      return Error{Code::kUnavailable, "the worker's report does not cover " + gpu.uuid};
+    }
+    if (result->mismatch_bytes != 0 || result->reached_bytes == 0) {
+      return Error{Code::kUnavailable,
+                   gpu.uuid + ": " + std::to_string(result->mismatch_bytes) + " of " +
+                       std::to_string(result->reached_bytes) +
+                       " bytes read back other than written",
+                   "take the card out of service: its memory does not keep what is written"};
+    }
+    scrubs.push_back({result->uuid, result->memory_bytes, result->reached_bytes,
+                      result->residue_bytes, result->mismatch_bytes, result->duration_us});
+  }
+  if (report.gpus.size() != gpus.size()) {
+    return Error{Code::kUnavailable, "the worker's report covers other cards too"};
+  }
+  return scrubs;
+}
+
+}  // namespace
+
+void Service::RunInventory(std::function<void(Result<std::string>)> done) {
+  if (workers_.full()) {
+    done(Error{Code::kExhausted, "as many workers as allowed are under way", "try again"});
+    return;
+  }
+  auto worker = isolate::StartInventory(parts_.worker_place);
+  if (!worker.has_value()) {
+    done(worker.error());
+    return;
+  }
+  const auto finished = [this, done](Result<std::string> text) {
+    if (text.has_value()) {
+      const auto json = ParseJson(*text, isolate::kInventoryBytesMax);
+      const auto inventory =
+          json.has_value() ? gpu::InventoryFromJson(*json) : Result<gpu::Inventory>(json.error());
+      if (!inventory.has_value()) {
+        done(Prefix("the inventory worker's document", inventory.error()));
+        return;
+      }
+      minors_.clear();
+      for (const gpu::Gpu& gpu : inventory->gpus) {
+        minors_[gpu.uuid] = gpu.minor;
+      }
+    }
+    done(std::move(text));
+  };
+  const Status added =
+      workers_.Add(std::move(*worker), std::chrono::steady_clock::now() + kInventoryMax, finished);
+  if (!added.has_value()) {
+    done(added.error());
+  }
+}
+
+void Service::HandleInventory(std::uint32_t id) {
+  RunInventory([this, id](const Result<std::string>& text) {
+    if (!text.has_value()) {
+      Answer(id, RequestType::kInventory, text.error());
+      return;
+    }
+    AnswerFile(id, RequestType::kInventory, AsBytes(*text));
+  });
+}
+
+Result<std::vector<gpu::WantedGpu>> Service::Wanted(const std::vector<std::string>& uuids) const {
+  std::vector<gpu::WantedGpu> gpus;
+  for (const std::string& uuid : uuids) {
+    const auto minor = minors_.find(uuid);
+    if (minor == minors_.end()) {
+      return Error{Code::kNotFound, "this node has no GPU " + uuid};
+    }
+    gpus.push_back({uuid, minor->second});
+  }
+  return gpus;
+}
+
+void Service::WithMinors(const std::vector<std::string>& uuids, AfterInventory then) {
+  if (Wanted(uuids).has_value()) {
+    then({});
+    return;
+  }
+  RunInventory([this, uuids, then = std::move(then)](const Result<std::string>& text) {
+    if (!text.has_value()) {
+      then(text.error());
+      return;
+    }
+    const auto gpus = Wanted(uuids);
+    then(gpus.has_value() ? Status() : Status(gpus.error()));
+  });
+}
+
+void Service::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request) {
+  const auto refuse = [&](Error error) { Answer(id, RequestType::kScrub, std::move(error)); };
+  if (const Status can = CheckCanRun(); !can.has_value()) {
+    return refuse(can.error());
+  }
+  if (!request.lease.empty()) {
+    const LeaseRecord* record = records_->Find(request.lease);
+    if (record == nullptr) {
+      return refuse({Code::kNotFound, "no lease " + request.lease + " on this node"});
+    }
+    if (record->state == BoxState::kScrubbed) {
+      isolate::Reply reply;
+      reply.id = id;
+      reply.type = RequestType::kScrub;
+      reply.text = record->receipt;
+      pair_.Answer(std::move(reply));
+      return;
+    }
+    if (record->state != BoxState::kEnded) {
+      return refuse({Code::kFailedPrecondition, "lease " + request.lease + " has not ended yet",
+                     "end it first"});
+    }
+    return ScrubCards(id, request.lease, record->gpus);
+  }
+  if (request.gpus.empty()) {
+    return refuse({Code::kInvalidArgument, "neither a lease nor a GPU to scrub is named"});
+  }
+  for (const std::string& uuid : request.gpus) {
+    if (const std::string holder = records_->HolderOf(uuid); !holder.empty()) {
+      return refuse({Code::kFailedPrecondition, uuid + " is held by lease " + holder,
+                     "end that lease and scrub it by its id"});
+    }
+  }
+  WithMinors(request.gpus, [this, id, uuids = request.gpus](const Status& known) {
+    const auto gpus = Wanted(uuids);
+    if (!known.has_value() || !gpus.has_value()) {
+      Answer(id, RequestType::kScrub, known.has_value() ? gpus.error() : known.error());
+      return;
+    }
+    ScrubCards(id, "", *gpus);
+  });
+}
+
+void Service::ScrubCards(std::uint32_t id, const std::string& lease,
+                         const std::vector<gpu::WantedGpu>& gpus) {
+  const auto refuse = [&](Error error) { Answer(id, RequestType::kScrub, std::move(error)); };
+  std::vector<std::string> uuids;
+  for (const gpu::WantedGpu& gpu : gpus) {
+    const std::string holder = records_->HolderOf(gpu.uuid);
+    if (scrubbing_.contains(gpu.uuid) || (!holder.empty() && holder != lease)) {
+      return refuse({Code::kUnavailable, gpu.uuid + " is being scrubbed or was leased just now",
+                     "try again"});
+    }
+    uuids.push_back(gpu.uuid);
+  }
+  if (gpus.empty()) {
+    return FinishScrub(id, lease, gpus, gpu::ScrubReportToJson(gpu::ScrubReport()));
+  }
+  if (workers_.full()) {
+    return refuse({Code::kExhausted, "as many workers as allowed are under way", "try again"});
+  }
+  if (const Status dirty = records_->SetDirty(uuids); !dirty.has_value()) {
+    return refuse(dirty.error());
+  }
+  auto worker = isolate::StartScrub(parts_.worker_place, gpus);
+  if (!worker.has_value()) {
+    return refuse(worker.error());
+  }
+  const Status added =
+      workers_.Add(std::move(*worker), std::chrono::steady_clock::now() + kScrubMax,
+                   [this, id, lease, gpus](Result<std::string> report) {
+                     for (const gpu::WantedGpu& gpu : gpus) {
+                       scrubbing_.erase(gpu.uuid);
+                     }
+                     const Status back = isolate::FinishScrub(parts_.worker_place, gpus);
+                     FinishScrub(id, lease, gpus,
+                                 back.has_value() ? std::move(report)
+                                                  : Result<std::string>(back.error()));
+                   });
+  if (!added.has_value()) {
+    return refuse(added.error());
+  }
+  scrubbing_.insert(uuids.begin(), uuids.end());
+}
+
+void Service::FinishScrub(std::uint32_t id, const std::string& lease,
+                          const std::vector<gpu::WantedGpu>& gpus, Result<std::string> report) {
+  const auto seal = [&]() -> Result<std::string> {
+    RINGFENCE_ASSIGN(const std::string text, std::move(report));
+    RINGFENCE_ASSIGN(gpu::ScrubReport parsed, gpu::ScrubReportFromJson(text));
+    isolate::Receipt receipt;
+    RINGFENCE_ASSIGN(receipt.gpus, CheckReport(parsed, gpus));
+    receipt.id = crypto::RandomId("receipt");
+    receipt.node = parts_.node;
+    receipt.lease = lease;
+    receipt.time = clock_->Now();
+    receipt.driver_version = parsed.driver_version;
+    receipt.kernel_driver = parsed.kernel_driver;
+    receipt.library_digest = parsed.library_digest;
+    receipt.simulated = parsed.simulated;
+    receipt.not_covered = parsed.not_covered;
+    std::string envelope = isolate::SealReceipt(parts_.identity.key, receipt);
+    std::vector<std::string> uuids;
+    for (const gpu::WantedGpu& gpu : gpus) {
+      uuids.push_back(gpu.uuid);
+    }
+    RINGFENCE_TRY(
+        records_->SetScrubbed(lease, uuids, receipt.id, envelope, receipt.time));
+    return envelope;
+  };
+  auto sealed = seal();
+  if (!sealed.has_value()) {
+    os::Log(os::Level::kError, "scrub_failed",
+            {{"lease", lease}, {"reason", sealed.error().message}});
+    Answer(id, RequestType::kScrub, sealed.error());
+    return;
+  }
+  isolate::Reply reply;
+  reply.id = id;
+  reply.type = RequestType::kScrub;
+  reply.text = std::move(*sealed);
+  pair_.Answer(std::move(reply));
+}
+
+}  // namespace ringfence::jailer

@@ -1,0 +1,136 @@
+// Start: from a signed grant to a running box.
+
+#include "base/encoding.h"
+#include "crypto/sha256.h"
+#include "jailer/service.h"
+
+namespace ringfence::jailer {
+namespace {
+
+using isolate::RequestType;
+
+// How far the server's clock may be ahead of ours.
+constexpr auto kClockSkewMax = std::chrono::minutes(10);
+
+}  // namespace
+
+Status Service::CheckCanRun() const {
+  if (!parts_.missing.empty()) {
+    return Error{Code::kFailedPrecondition, "this machine cannot run boxes: " + parts_.missing[0]};
+  }
+  return {};
+}
+
+Result<isolate::Grant> Service::CheckGrant(const std::string& envelope) const {
+  if (!parts_.identity.grant_key.has_value()) {
+    return Error{Code::kFailedPrecondition, "this node has not joined a server",
+                 "start the jailer once with --join-token-file"};
+  }
+  RINGFENCE_ASSIGN(isolate::Grant grant,
+                   isolate::OpenGrant(*parts_.identity.grant_key, envelope));
+  if (grant.node != parts_.node) {
+    return Error{Code::kPermissionDenied,
+                 "the grant is for node " + grant.node + ", this is " + parts_.node};
+  }
+  const Timestamp now = clock_->Now();
+  if (now >= grant.start_before) {
+    return Error{Code::kPermissionDenied,
+                 "the grant could be started until " + FormatTime(grant.start_before) +
+                     ", and it is " + FormatTime(now),
+                 "if that surprises you, compare this machine's clock with the server's"};
+  }
+  if (grant.issued > now + kClockSkewMax) {
+    return Error{Code::kPermissionDenied,
+                 "the grant was issued in the future, at " + FormatTime(grant.issued),
+                 "set this machine's clock"};
+  }
+  if (records_->WasUsed(grant.lease)) {
+    return Error{Code::kConflict, "lease " + grant.lease + " was started before"};
+  }
+  return grant;
+}
+
+Status Service::CheckCards(const isolate::Grant& grant) const {
+  for (const std::string& uuid : grant.gpus) {
+    if (const std::string holder = records_->HolderOf(uuid); !holder.empty()) {
+      return Error{Code::kFailedPrecondition, uuid + " is held by lease " + holder,
+                   "end and scrub that lease first"};
+    }
+    if (scrubbing_.contains(uuid) || !records_->IsClean(uuid)) {
+      return Error{Code::kFailedPrecondition, uuid + " is not scrubbed",
+                   "scrub it first: without a receipt no lease starts on it"};
+    }
+  }
+  return {};
+}
+
+void Service::HandleStart(std::uint32_t id, const isolate::StartRequest& request) {
+  Status status = CheckCanRun();
+  if (!status.has_value()) {
+    Answer(id, RequestType::kStart, std::move(status));
+    return;
+  }
+  auto grant = CheckGrant(request.grant);
+  if (!grant.has_value()) {
+    Answer(id, RequestType::kStart, grant.error());
+    return;
+  }
+  const std::string digest = Hex(crypto::Sha256(AsBytes(request.grant)));
+  WithMinors(grant->gpus, [this, id, grant = *grant, digest](const Status& known) {
+    if (!known.has_value()) {
+      Answer(id, RequestType::kStart, known.error());
+      return;
+    }
+    StartGranted(id, grant, digest);
+  });
+}
+
+void Service::StartGranted(std::uint32_t id, const isolate::Grant& grant,
+                           const std::string& digest) {
+  const auto prepare = [&]() -> Result<isolate::BoxPlan> {
+    // Again, as another Start may have come between.
+    if (records_->WasUsed(grant.lease)) {
+      return Error{Code::kConflict, "lease " + grant.lease + " was started before"};
+    }
+    if (shutting_down_) {
+      return Error{Code::kUnavailable, "the node is shutting down"};
+    }
+    RINGFENCE_TRY(CheckCards(grant));
+    isolate::BoxPlan plan;
+    plan.grant = grant;
+    RINGFENCE_ASSIGN(const std::vector<gpu::WantedGpu> gpus, Wanted(grant.gpus));
+    RINGFENCE_ASSIGN(plan.files, gpu::FilesFor(parts_.worker_place.driver_root, gpus));
+    RINGFENCE_ASSIGN(plan.slot, records_->FreeSlot());
+    LeaseRecord record;
+    record.lease = grant.lease;
+    record.gpus = gpus;
+    record.slot = plan.slot;
+    record.grant_digest = digest;
+    record.start_before = grant.start_before;
+    record.changed = clock_->Now();
+    RINGFENCE_TRY(records_->Begin(record));
+    return plan;
+  };
+  auto plan = prepare();
+  if (!plan.has_value()) {
+    Answer(id, RequestType::kStart, plan.error());
+    return;
+  }
+  boxes_->Start(std::move(*plan), std::chrono::steady_clock::now(),
+                [this, id](Result<isolate::StartedBox> box) {
+                  if (!box.has_value()) {
+                    Answer(id, RequestType::kStart, box.error());
+                    return;
+                  }
+                  isolate::Reply reply;
+                  reply.id = id;
+                  reply.type = RequestType::kStart;
+                  std::vector<os::UniqueFd> fds;
+                  fds.push_back(std::move(box->out));
+                  fds.push_back(std::move(box->err));
+                  fds.push_back(std::move(box->exit));
+                  pair_.Answer(std::move(reply), std::move(fds));
+                });
+}
+
+}  // namespace ringfence::jailer

@@ -1,0 +1,161 @@
+// Goal: a lease is never placed on a GPU that is not free and clean on a ready node, quotas hold at
+// every level, and the life of a lease allows only its own steps.
+// Method: all small fleets at random against a plain count; every state pair; every ending line.
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "lease/life.h"
+#include "lease/placement.h"
+
+namespace ringfence::lease {
+namespace {
+
+constexpr Timestamp kNow{Milliseconds(1'000'000'000)};
+
+model::Node NodeNamed(const std::string& name, bool silent = false, bool incapable = false) {
+  model::Node node;
+  node.name = name;
+  node.last_seen = silent ? Timestamp() : kNow;
+  if (incapable) {
+    node.missing = {"not root"};
+  }
+  return node;
+}
+
+TEST(PlacementTest, OnlyFreeGpusOfReadyNodesAndNeverTooFew) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    Fleet fleet;
+    fleet.now = kNow;
+    std::size_t best = 0;
+    std::size_t largest = 0;
+    std::set<std::string> usable;
+    const unsigned nodes = random() % 4;
+    for (unsigned n = 0; n < nodes; ++n) {
+      const std::string name = "n" + std::to_string(n);
+      fleet.nodes.push_back(NodeNamed(name, random() % 4 == 0, random() % 4 == 0));
+      const bool ready = fleet.nodes.back().last_seen == kNow && fleet.nodes.back().missing.empty();
+      std::size_t free = 0;
+      std::size_t total = 0;
+      for (unsigned g = 0; g < random() % 5; ++g) {
+        model::Gpu gpu;
+        gpu.uuid = "GPU-" + name + "-" + std::to_string(g);
+        gpu.node = name;
+        gpu.state = static_cast<model::GpuState>(random() % 5);
+        total += gpu.state != model::GpuState::kLost;
+        if (gpu.state == model::GpuState::kFree && ready) {
+          ++free;
+          usable.insert(gpu.uuid);
+        }
+        fleet.gpus.push_back(gpu);
+      }
+      best = std::max(best, free);
+      largest = std::max(largest, total);
+    }
+    const unsigned wanted = 1 + random() % 4;
+    const auto placed = Place(wanted, fleet);
+    EXPECT_EQ(placed.has_value(), best >= wanted);
+    if (placed.has_value()) {
+      EXPECT_EQ(placed->gpus.size(), wanted);
+      EXPECT_EQ(std::set<std::string>(placed->gpus.begin(), placed->gpus.end()).size(), wanted);
+      for (const std::string& uuid : placed->gpus) {
+        EXPECT_TRUE(usable.contains(uuid));
+        EXPECT_TRUE(uuid.starts_with("GPU-" + placed->node + "-"));
+      }
+    } else {
+      EXPECT_EQ(placed.error().code, !fleet.nodes.empty() && wanted > largest
+                                         ? Code::kInvalidArgument
+                                         : Code::kUnavailable);
+      EXPECT_FALSE(placed.error().hint.empty());
+    }
+  }
+}
+
+TEST(PlacementTest, QuotasHoldAtEveryLevel) {
+  const auto policy = policy::Policy::Parse(
+      {{"p.yaml", R"(apiVersion: ringfence.dev/v1
+kind: Tenant
+metadata: {name: acme}
+---
+apiVersion: ringfence.dev/v1
+kind: Tenant
+metadata: {name: acme/a}
+---
+apiVersion: ringfence.dev/v1
+kind: Tenant
+metadata: {name: acme/b}
+---
+apiVersion: ringfence.dev/v1
+kind: Principal
+metadata: {name: admin}
+spec: {kind: user}
+---
+apiVersion: ringfence.dev/v1
+kind: Binding
+metadata: {name: b}
+spec: {principal: admin, role: admin, tenant: /}
+---
+apiVersion: ringfence.dev/v1
+kind: Quota
+metadata: {name: q}
+spec: {tenant: acme, gpus: 3}
+---
+apiVersion: ringfence.dev/v1
+kind: Quota
+metadata: {name: q2}
+spec: {tenant: acme/a, gpus: 2}
+)"}});
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
+  std::vector<model::Gpu> gpus(8);
+  const auto hold = [&](std::size_t i, const std::string& tenant) {
+    gpus[i].lease = "lease-" + std::to_string(i);
+    gpus[i].tenant = tenant;
+  };
+  const auto a = model::TenantPath::Create("acme/a").value();
+  const auto b = model::TenantPath::Create("acme/b").value();
+  EXPECT_TRUE(CheckQuotas(**policy, a, 2, gpus).has_value());
+  EXPECT_FALSE(CheckQuotas(**policy, a, 3, gpus).has_value());
+  EXPECT_TRUE(CheckQuotas(**policy, b, 3, gpus).has_value());
+  hold(0, "acme/b");
+  hold(1, "acme/b");
+  EXPECT_TRUE(CheckQuotas(**policy, a, 1, gpus).has_value());
+  const Status over = CheckQuotas(**policy, a, 2, gpus);
+  ASSERT_FALSE(over.has_value());
+  EXPECT_EQ(over.error().code, Code::kExhausted);
+  EXPECT_NE(over.error().message.find("p.yaml:"), std::string::npos);
+}
+
+TEST(LifeTest, AStepIsTakenOnlyWhereTheTableAllowsIt) {
+  for (int from = 0; from <= static_cast<int>(model::LeaseState::kQuarantined); ++from) {
+    for (int to = 0; to <= static_cast<int>(model::LeaseState::kQuarantined); ++to) {
+      model::Lease lease;
+      lease.state = static_cast<model::LeaseState>(from);
+      const auto target = static_cast<model::LeaseState>(to);
+      const bool allowed = model::MayFollow(lease.state, target);
+      EXPECT_EQ(Step(lease, target, kNow, "why").has_value(), allowed);
+      EXPECT_EQ(lease.state, allowed ? target : static_cast<model::LeaseState>(from));
+      EXPECT_EQ(lease.steps.size(), allowed ? 1U : 0U);
+    }
+  }
+  EXPECT_FALSE(model::MayFollow(model::LeaseState::kActive, model::LeaseState::kClosed))
+      << "no lease that ran is closed without a scrub";
+  EXPECT_FALSE(model::MayFollow(model::LeaseState::kEnding, model::LeaseState::kClosed));
+  EXPECT_FALSE(model::MayFollow(model::LeaseState::kClosed, model::LeaseState::kActive));
+}
+
+TEST(LifeTest, Endings) {
+  EXPECT_EQ(ParseEnding("exited 7")->exit_code, 7);
+  EXPECT_EQ(ParseEnding("signalled 9")->exit_code, 137);
+  EXPECT_EQ(ParseEnding("timeout")->exit_code, 124);
+  EXPECT_EQ(ParseEnding("oom")->exit_code, 137);
+  EXPECT_EQ(ParseEnding("failed no runc")->reason, "no runc");
+  for (const char* bad : {"", "exited", "exited x", "exited -1", "exited 256", "exited 1 2", "gone"}) {
+    EXPECT_FALSE(ParseEnding(bad).has_value()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace ringfence::lease

@@ -1,0 +1,127 @@
+#include "lease/placement.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fleet/node_state.h"
+
+namespace ringfence::lease {
+namespace {
+
+std::string Count(std::size_t count, std::string_view what) {
+  return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
+}
+
+struct Room {
+  const model::Node* node = nullptr;
+  std::vector<const model::Gpu*> free;
+  std::size_t total = 0;  // all that are not lost
+};
+
+Error WhyNot(std::uint32_t wanted, const std::vector<Room>& rooms, const Fleet& fleet) {
+  std::size_t largest = 0;
+  std::map<std::string, std::size_t> states;
+  std::size_t free_on_ready = 0;
+  for (const Room& room : rooms) {
+    largest = std::max(largest, room.total);
+    free_on_ready = std::max(free_on_ready, room.free.size());
+  }
+  if (wanted > largest) {
+    return Error{Code::kInvalidArgument,
+                 "gpus: asks for " + std::to_string(wanted) + ", but the largest node has " +
+                     std::to_string(largest),
+                 "ask for at most " + std::to_string(largest), "gpus"};
+  }
+  std::string stand;
+  for (const model::Gpu& gpu : fleet.gpus) {
+    ++states[std::string(Name(gpu.state))];
+  }
+  for (const auto& [state, count] : states) {
+    stand += (stand.empty() ? "" : ", ") + std::to_string(count) + " " + state;
+  }
+  std::string unfit;
+  for (const model::Node& node : fleet.nodes) {
+    const fleet::NodeState state = fleet::StateOf(node, fleet.now);
+    if (state != fleet::NodeState::kReady) {
+      unfit += "; node " + node.name + " is " + std::string(fleet::Name(state));
+      if (!node.missing.empty()) {
+        unfit += " (" + node.missing.front() + ")";
+      }
+    }
+  }
+  return Error{Code::kUnavailable,
+               "no node has " + Count(wanted, "free GPU") + " now (at most " +
+                   std::to_string(free_on_ready) + "; of all: " + stand + ")" + unfit,
+               "try again when a lease has ended; `ringfence gpu list` shows who holds what"};
+}
+
+}  // namespace
+
+Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
+  if (fleet.nodes.empty()) {
+    return Error{Code::kUnavailable, "no node has joined",
+                 "start one: `ringfence node token create NAME`, then `ringfence agent --join` there"};
+  }
+  std::vector<Room> rooms;
+  for (const model::Node& node : fleet.nodes) {
+    Room room{&node, {}, 0};
+    const bool ready = fleet::StateOf(node, fleet.now) == fleet::NodeState::kReady;
+    for (const model::Gpu& gpu : fleet.gpus) {
+      if (gpu.node != node.name || gpu.state == model::GpuState::kLost) {
+        continue;
+      }
+      ++room.total;
+      if (ready && gpu.state == model::GpuState::kFree) {
+        room.free.push_back(&gpu);
+      }
+    }
+    rooms.push_back(std::move(room));
+  }
+  Room* best = nullptr;
+  for (Room& room : rooms) {
+    const bool fits = room.free.size() >= gpus &&
+                      fleet::StateOf(*room.node, fleet.now) == fleet::NodeState::kReady;
+    if (fits && (best == nullptr || room.free.size() < best->free.size())) {
+      best = &room;
+    }
+  }
+  if (best == nullptr) {
+    return WhyNot(gpus, rooms, fleet);
+  }
+  std::sort(best->free.begin(), best->free.end(),
+            [](const model::Gpu* a, const model::Gpu* b) { return a->index < b->index; });
+  Placement placement{best->node->name, {}, best->node->simulated};
+  for (std::uint32_t i = 0; i < gpus; ++i) {
+    placement.gpus.push_back(best->free[i]->uuid);
+  }
+  return placement;
+}
+
+std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Gpu>& all) {
+  std::uint32_t held = 0;
+  for (const model::Gpu& gpu : all) {
+    if (!gpu.lease.empty()) {
+      const auto holder = model::TenantPath::Create(gpu.tenant);
+      held += holder.has_value() && tenant.Contains(*holder) ? 1U : 0U;
+    }
+  }
+  return held;
+}
+
+Status CheckQuotas(const policy::Policy& policy, const model::TenantPath& tenant,
+                   std::uint32_t gpus, const std::vector<model::Gpu>& all) {
+  for (const policy::Quota& quota : policy.QuotasOver(tenant)) {
+    const std::uint32_t held = GpusHeld(quota.tenant, all);
+    if (std::uint64_t{held} + gpus > quota.gpus_max) {
+      return Error{Code::kExhausted,
+                   "quota of " + quota.tenant.text() + ": " + std::to_string(held) + " of " +
+                       std::to_string(quota.gpus_max) + " GPUs are held, " + std::to_string(gpus) +
+                       " more would break it (" + quota.source.file + ":" +
+                       std::to_string(quota.source.line) + ")",
+                   "end a lease of " + quota.tenant.text() + ", or have the quota raised", "gpus"};
+    }
+  }
+  return {};
+}
+
+}  // namespace ringfence::lease

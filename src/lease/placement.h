@@ -1,0 +1,40 @@
+#pragma once
+
+// Where a lease goes: state in, decision and reason out. Whole GPUs of one node.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/node.h"
+#include "policy/policy.h"
+
+namespace ringfence::lease {
+
+struct Placement {
+  std::string node;
+  std::vector<std::string> gpus;  // UUIDs
+  bool simulated = false;
+};
+
+struct Fleet {
+  std::vector<model::Node> nodes;
+  std::vector<model::Gpu> gpus;
+  Timestamp now;
+};
+
+// The node with the fewest free GPUs that still suffice (so that large requests keep finding room)
+// and on it the free GPUs with the lowest index. Errors: kInvalidArgument when no node could ever
+// hold it, kUnavailable when it must wait, each saying what stands in the way.
+Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet);
+
+// kExhausted, naming the quota with file and line, when `gpus` more for `tenant` would break one.
+Status CheckQuotas(const policy::Policy& policy, const model::TenantPath& tenant,
+                   std::uint32_t gpus, const std::vector<model::Gpu>& all);
+
+// How many GPUs a tenant and those below it hold.
+std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Gpu>& all);
+
+}  // namespace ringfence::lease

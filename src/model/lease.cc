@@ -1,0 +1,194 @@
+#include "model/lease.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/encoding.h"
+
+namespace ringfence::model {
+namespace {
+
+constexpr std::array<std::string_view, 9> kStateNames = {
+    "requested", "admitted",  "placed", "preparing",   "active",
+    "ending",    "scrubbing", "closed", "quarantined",
+};
+
+// Bit n: the state numbered n may follow.
+constexpr unsigned Bit(LeaseState state) { return 1U << static_cast<unsigned>(state); }
+
+// What may follow `from`. The straight line is the order of the enum; the rest is how a lease
+// leaves it: refused, never started, asked to end, or in a state that leaves a slice unsafe.
+constexpr unsigned Followers(LeaseState from) {
+  switch (from) {
+    case LeaseState::kRequested:
+      return Bit(LeaseState::kAdmitted) | Bit(LeaseState::kClosed);
+    case LeaseState::kAdmitted:
+      return Bit(LeaseState::kPlaced) | Bit(LeaseState::kClosed);
+    case LeaseState::kPlaced:
+      return Bit(LeaseState::kPreparing) | Bit(LeaseState::kEnding) | Bit(LeaseState::kClosed) |
+             Bit(LeaseState::kQuarantined);
+    case LeaseState::kPreparing:
+      return Bit(LeaseState::kActive) | Bit(LeaseState::kEnding) | Bit(LeaseState::kQuarantined);
+    case LeaseState::kActive:
+      return Bit(LeaseState::kEnding) | Bit(LeaseState::kQuarantined);
+    case LeaseState::kEnding:
+      return Bit(LeaseState::kScrubbing) | Bit(LeaseState::kQuarantined);
+    case LeaseState::kScrubbing:
+      return Bit(LeaseState::kClosed) | Bit(LeaseState::kQuarantined);
+    case LeaseState::kClosed:
+      return 0;
+    case LeaseState::kQuarantined:
+      return Bit(LeaseState::kScrubbing) | Bit(LeaseState::kClosed);
+  }
+  return 0;
+}
+
+Error Wrong(std::string field, std::string message, std::string hint) {
+  return Error{Code::kInvalidArgument, std::move(message), std::move(hint), std::move(field)};
+}
+
+bool HasNul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+Status ValidateCommand(const std::vector<std::string>& command) {
+  if (command.empty() || command.front().empty()) {
+    return Wrong("command", "command is empty", "give the program to run, such as -- nvidia-smi");
+  }
+  if (command.size() > kCommandWordsMax) {
+    return Wrong("command",
+                 "command has " + std::to_string(command.size()) + " words, over the limit of " +
+                     std::to_string(kCommandWordsMax),
+                 "put long argument lists in a file or a script");
+  }
+  std::size_t bytes = 0;
+  for (const std::string& word : command) {
+    if (HasNul(word) || !IsUtf8(word)) {
+      return Wrong("command", "command has a word with a NUL byte or that is not UTF-8",
+                   "write every word of the command as UTF-8 text");
+    }
+    bytes += word.size() + 1;
+  }
+  if (bytes > kCommandBytesMax) {
+    return Wrong("command",
+                 "command has " + std::to_string(bytes) + " bytes, over the limit of " +
+                     std::to_string(kCommandBytesMax),
+                 "put long arguments in a file or a script");
+  }
+  return {};
+}
+
+bool IsEnvironmentName(std::string_view name) {
+  const auto word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name.size() <= kEnvironmentNameBytesMax &&
+         std::all_of(name.begin(), name.end(), word) && !(name[0] >= '0' && name[0] <= '9');
+}
+
+// Why a job may not set this variable; empty where it may.
+std::string_view WhyReserved(std::string_view name) {
+  if (name.starts_with("LD_")) {
+    return "LD_ variables change which libraries the box's own start-up code loads";
+  }
+  if (name.starts_with("RINGFENCE_")) {
+    return "RINGFENCE_ variables are set by Ringfence, so that the job can rely on them";
+  }
+  if (name == "NVIDIA_VISIBLE_DEVICES" || name == "CUDA_VISIBLE_DEVICES") {
+    return "the lease decides which GPUs the job sees";
+  }
+  return {};
+}
+
+Status ValidateEnvironment(const std::vector<std::pair<std::string, std::string>>& environment) {
+  if (environment.size() > kEnvironmentMax) {
+    return Wrong("env",
+                 "env has " + std::to_string(environment.size()) +
+                     " variables, over the limit of " + std::to_string(kEnvironmentMax),
+                 "pass settings in a file, or fewer of them");
+  }
+  std::size_t bytes = 0;
+  std::set<std::string_view> seen;
+  for (const auto& [name, value] : environment) {
+    if (!IsEnvironmentName(name)) {
+      return Wrong("env", "env has a variable with a name that is not allowed",
+                   "names are of A-Z, a-z, 0-9 and '_', do not begin with a digit, and have at "
+                   "most " +
+                       std::to_string(kEnvironmentNameBytesMax) + " bytes");
+    }
+    if (const std::string_view why = WhyReserved(name); !why.empty()) {
+      return Wrong("env", "env may not set " + name + ": " + std::string(why),
+                   "leave " + name + " out");
+    }
+    if (HasNul(value) || !IsUtf8(value)) {
+      return Wrong("env", "env has a value with a NUL byte or that is not UTF-8: " + name,
+                   "write the value of " + name + " as UTF-8 text");
+    }
+    if (!seen.insert(name).second) {
+      return Wrong("env", "env sets " + name + " twice", "keep one of the two");
+    }
+    bytes += name.size() + value.size() + 2;
+  }
+  if (bytes > kEnvironmentBytesMax) {
+    return Wrong("env",
+                 "env has " + std::to_string(bytes) + " bytes, over the limit of " +
+                     std::to_string(kEnvironmentBytesMax),
+                 "pass large settings in a file");
+  }
+  return {};
+}
+
+Status ValidateNumber(std::string_view field, std::uint64_t value, std::uint64_t least,
+                      std::uint64_t most, std::string_view unit) {
+  if (value >= least && value <= most) {
+    return {};
+  }
+  const std::string range = "from " + std::to_string(least) + " to " + std::to_string(most) +
+                            std::string(unit.empty() ? "" : " ") + std::string(unit);
+  return Wrong(std::string(field),
+               std::string(field) + " is " + std::to_string(value) + ", out of range",
+               "ask for a number " + range);
+}
+
+}  // namespace
+
+std::string_view Name(LeaseState state) {
+  const auto index = static_cast<std::size_t>(state);
+  return index < kStateNames.size() ? kStateNames[index] : "unknown";
+}
+
+Result<LeaseState> ParseLeaseState(std::string_view text) {
+  for (std::size_t i = 0; i < kStateNames.size(); ++i) {
+    if (kStateNames[i] == text) {
+      return static_cast<LeaseState>(i);
+    }
+  }
+  return Error{Code::kInvalidArgument, "unknown lease state",
+               "the states are requested, admitted, placed, preparing, active, ending, scrubbing, "
+               "closed, quarantined",
+               "state"};
+}
+
+bool MayFollow(LeaseState from, LeaseState to) { return (Followers(from) & Bit(to)) != 0; }
+
+Status LeaseRequest::Validate() const {
+  if (tenant.is_root()) {
+    return Wrong("tenant", "a lease needs a tenant; \"/\" is the whole cluster",
+                 "name the tenant, such as acme/research/vision");
+  }
+  RINGFENCE_TRY(ValidateNumber("gpus", gpus, 1, kGpusPerLeaseMax, ""));
+  RINGFENCE_TRY(ValidateCommand(command));
+  RINGFENCE_TRY(ValidateEnvironment(environment));
+  RINGFENCE_TRY(
+      ValidateNumber("memory", memory_bytes_max, kMemoryBytesMin, kMemoryBytesMax, "bytes"));
+  RINGFENCE_TRY(
+      ValidateNumber("cpu", cpu_millis_max, kCpuMillisMin, kCpuMillisMax, "thousandths of a core"));
+  RINGFENCE_TRY(ValidateNumber("pids", pids_max, kPidsMin, kPidsMax, "processes"));
+  if (timeout < kTimeoutMin || timeout > kTimeoutMax) {
+    return Wrong("timeout", "timeout is " + std::to_string(timeout.count()) + " ms, out of range",
+                 "ask for a time from " + FormatDuration(kTimeoutMin) + " to " +
+                     FormatDuration(kTimeoutMax) + ", such as 2h");
+  }
+  return {};
+}
+
+}  // namespace ringfence::model

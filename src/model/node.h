@@ -1,0 +1,72 @@
+#pragma once
+
+// Nodes and their GPUs as the server keeps them.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace ringfence::model {
+
+// A node's name: a host name of at most 63 bytes, [a-z0-9.-].
+Status CheckNodeName(std::string_view name);
+
+struct Node {
+  std::string name;
+  Timestamp joined;
+  Timestamp last_seen;
+  std::string version;
+  std::vector<std::string> missing;  // why it cannot run boxes; empty: it can
+  bool simulated = false;
+  std::string driver_version;
+  std::string kernel_driver;
+  std::string library_digest;
+  std::string certificate_fingerprint;  // of the newest certificate
+  std::string certificate_previous;     // the one before, good until it expires: an answer may be lost
+  Timestamp certificate_expires;
+  std::string receipt_key;   // base64: verifies the receipts of its jailer
+  std::string witness_vkey;  // verifies its cosignatures
+  std::uint64_t witnessed_size = 0;
+  std::string witness_refusal;  // not empty: it saw a log that contradicts an earlier one
+};
+
+enum class GpuState {
+  kFree,         // scrubbed, with a receipt; may be leased
+  kLeased,       // belongs to a lease that is not over
+  kDirty,        // not known to be clean; to be scrubbed
+  kQuarantined,  // scrubbing failed; an operator must act
+  kLost,         // the node no longer reports it
+};
+std::string_view Name(GpuState state);
+Result<GpuState> ParseGpuState(std::string_view text);
+
+struct Gpu {
+  std::string uuid;
+  std::string node;
+  GpuState state = GpuState::kDirty;
+  std::string lease;   // while leased, and while quarantined by it
+  std::string tenant;  // of that lease
+  std::string last_receipt;
+  std::string reason;   // why it is not free
+  Timestamp dirty_since;  // a receipt older than this says nothing
+  // From the node's inventory:
+  std::uint32_t index = 0;
+  std::uint32_t minor = 0;
+  std::string model;
+  std::uint64_t memory_bytes = 0;
+  std::string pci_address;
+  std::string vbios;
+  std::string gsp_firmware;
+  std::string ecc = "unknown";
+  std::string mig = "unknown";
+  std::string confidential_computing = "unknown";
+  std::uint32_t processes = 0;
+  bool simulated = false;
+};
+
+}  // namespace ringfence::model

@@ -1,0 +1,124 @@
+#include "policy/authorizer.h"
+
+#include <array>
+
+#include "policy/roles.h"
+
+namespace ringfence::policy {
+namespace {
+
+struct ActionFacts {
+  Action action;
+  std::string_view label;  // stable: policy folders and audit logs hold it
+  ActionScope scope;
+};
+
+constexpr std::array kActionTable = {
+    ActionFacts{Action::kLeaseRequest, "lease.request", ActionScope::kTenant},
+    ActionFacts{Action::kLeaseRead, "lease.read", ActionScope::kTenant},
+    ActionFacts{Action::kLeaseEnd, "lease.end", ActionScope::kTenant},
+    ActionFacts{Action::kLeaseLogs, "lease.logs", ActionScope::kTenant},
+    ActionFacts{Action::kTenantRead, "tenant.read", ActionScope::kTenant},
+    ActionFacts{Action::kNodeRead, "node.read", ActionScope::kAnywhere},
+    ActionFacts{Action::kNodeJoin, "node.join", ActionScope::kCluster},
+    ActionFacts{Action::kGpuScrub, "gpu.scrub", ActionScope::kCluster},
+    ActionFacts{Action::kAuditRead, "audit.read", ActionScope::kCluster},
+    ActionFacts{Action::kTokenCreate, "token.create", ActionScope::kCluster},
+    ActionFacts{Action::kTokenRead, "token.read", ActionScope::kCluster},
+    ActionFacts{Action::kTokenRevoke, "token.revoke", ActionScope::kCluster},
+    ActionFacts{Action::kPolicyRead, "policy.read", ActionScope::kCluster},
+    ActionFacts{Action::kPolicyApply, "policy.apply", ActionScope::kCluster},
+    ActionFacts{Action::kStatusRead, "status.read", ActionScope::kAnywhere},
+};
+
+constexpr bool InEnumOrder() {
+  for (std::size_t i = 0; i < kActionTable.size(); ++i) {
+    if (kActionTable[i].action != static_cast<Action>(i)) {
+      return false;
+    }
+  }
+  return true;
+}
+static_assert(InEnumOrder());
+static_assert(static_cast<std::size_t>(Action::kStatusRead) + 1 == kActionTable.size(),
+              "every action has a row");
+static_assert(kActionTable.size() <= 32, "ActionBits has 32 bits");
+
+std::vector<Action> Except(const std::vector<Action>& left_out) {
+  std::vector<Action> actions;
+  for (const Action action : AllActions()) {
+    if ((BitsOf(left_out) & BitOf(action)) == 0) {
+      actions.push_back(action);
+    }
+  }
+  return actions;
+}
+
+std::vector<Role> MakeBuiltInRoles() {
+  using enum Action;
+  // An auditor sees everything and changes nothing; a test holds this list to that.
+  const std::vector<Action> changes = {kLeaseRequest, kLeaseEnd,    kNodeJoin,   kGpuScrub,
+                                       kTokenCreate,  kTokenRevoke, kPolicyApply};
+  std::vector<Action> security = Except(changes);
+  security.push_back(kLeaseEnd);
+  return {
+      {"admin", AllActions(), {}},
+      {"auditor", Except(changes), {}},
+      {"developer",
+       {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kTenantRead, kNodeRead, kStatusRead},
+       {}},
+      {"operator",
+       {kNodeJoin, kGpuScrub, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead, kPolicyRead,
+        kStatusRead},
+       {}},
+      {"security", security, {}},
+      {"service", {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs}, {}},
+  };
+}
+
+}  // namespace
+
+std::string_view Name(Action action) {
+  const auto index = static_cast<std::size_t>(action);
+  return index < kActionTable.size() ? kActionTable[index].label : "unknown";
+}
+
+ActionScope ScopeOf(Action action) {
+  const auto index = static_cast<std::size_t>(action);
+  return index < kActionTable.size() ? kActionTable[index].scope : ActionScope::kCluster;
+}
+
+std::optional<Action> ParseAction(std::string_view label) {
+  for (const ActionFacts& facts : kActionTable) {
+    if (facts.label == label) {
+      return facts.action;
+    }
+  }
+  return std::nullopt;
+}
+
+const std::vector<Action>& AllActions() {
+  static const std::vector<Action> actions = [] {
+    std::vector<Action> all;
+    for (const ActionFacts& facts : kActionTable) {
+      all.push_back(facts.action);
+    }
+    return all;
+  }();
+  return actions;
+}
+
+ActionBits BitsOf(const std::vector<Action>& actions) {
+  ActionBits bits = 0;
+  for (const Action action : actions) {
+    bits |= BitOf(action);
+  }
+  return bits;
+}
+
+const std::vector<Role>& BuiltInRoles() {
+  static const std::vector<Role> roles = MakeBuiltInRoles();
+  return roles;
+}
+
+}  // namespace ringfence::policy

@@ -1,0 +1,245 @@
+// Holds the documents of a policy folder against each other; declared in policy/draft.h.
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/closest.h"
+#include "policy/draft.h"
+#include "policy/roles.h"
+
+namespace ringfence::policy {
+namespace {
+
+using wire::YamlProblem;
+using wire::YamlProblems;
+using wire::YamlText;
+
+std::string Where(const Source& source) { return source.file + ":" + std::to_string(source.line); }
+
+std::string Quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+class Checker {
+ public:
+  Checker(const Draft& draft, YamlProblems& problems) : draft_(draft), problems_(problems) {}
+
+  void Run() {
+    CheckNames();
+    CheckTenants();
+    CheckBindings();
+    CheckBoundaries();
+    CheckQuotas();
+    CheckSomeoneCanAdminister();
+  }
+
+ private:
+  void Add(const DraftHead& head, int line, std::string path, std::string what, std::string hint) {
+    problems_.Add(
+        YamlProblem{head.source.file, line, std::move(path), std::move(what), std::move(hint)});
+  }
+
+  // Finding the nearest name walks all of them; once no more problems are kept, nobody would see
+  // it.
+  std::string Nearest(std::string_view text, const std::map<std::string_view, Source>& known,
+                      std::string otherwise) const {
+    if (problems_.full()) {
+      return {};
+    }
+    std::vector<std::string_view> names;
+    for (const auto& [name, source] : known) {
+      names.push_back(name);
+    }
+    const auto closest = Closest(text, names);
+    return closest.has_value() ? "did you mean " + Quoted(*closest) + "?" : std::move(otherwise);
+  }
+
+  template <typename Drafts>
+  std::map<std::string_view, Source> Unique(const Drafts& drafts, std::string_view kind) {
+    std::map<std::string_view, Source> first;
+    for (const auto& draft : drafts) {
+      if (draft.head.name.empty()) {
+        continue;
+      }
+      const auto [at, fresh] = first.emplace(draft.head.name, draft.head.source);
+      if (!fresh) {
+        Add(draft.head, draft.head.name_line, "metadata.name",
+            "a second " + std::string(kind) + " named " + Quoted(draft.head.name) +
+                "; the first is at " + Where(at->second),
+            "rename or remove one of the two");
+      }
+    }
+    return first;
+  }
+
+  void CheckNames() {
+    tenants_ = Unique(draft_.tenants, "Tenant");
+    principals_ = Unique(draft_.principals, "Principal");
+    roles_ = Unique(draft_.roles, "Role");
+    Unique(draft_.bindings, "Binding");
+    Unique(draft_.boundaries, "Boundary");
+    Unique(draft_.quotas, "Quota");
+    for (const Role& role : BuiltInRoles()) {
+      for (const DraftRole& draft : draft_.roles) {
+        if (draft.head.name == role.name) {
+          Add(draft.head, draft.head.name_line, "metadata.name",
+              "the role " + Quoted(role.name) + " is built in and may not be redefined",
+              "choose another name");
+        }
+      }
+      roles_.emplace(role.name, Source{});
+    }
+  }
+
+  void CheckTenants() {
+    for (const DraftTenant& tenant : draft_.tenants) {
+      if (!tenant.path.has_value() || tenant.path->parent().is_root()) {
+        continue;
+      }
+      const std::string parent = tenant.path->parent().text();
+      if (!tenants_.contains(parent)) {
+        Add(tenant.head, tenant.head.name_line, "metadata.name",
+            "the parent " + Quoted(parent) + " of " + Quoted(tenant.head.name) + " is not declared",
+            Nearest(parent, tenants_, "add a Tenant named " + parent));
+      }
+    }
+  }
+
+  // True when the reference can be used.
+  bool CheckTenantRef(const DraftHead& head, const DraftTenantRef& ref, std::string_view field) {
+    if (!ref.path.has_value()) {
+      return false;
+    }
+    if (ref.path->is_root() || tenants_.contains(ref.path->text())) {
+      return true;
+    }
+    Add(head, ref.line, std::string(field), "unknown tenant " + Quoted(ref.path->text()),
+        Nearest(ref.path->text(), tenants_, "declare it as a Tenant"));
+    return false;
+  }
+
+  void CheckBindings() {
+    std::map<std::tuple<std::string_view, std::string_view, std::string_view>, Source> first;
+    for (const DraftBinding& binding : draft_.bindings) {
+      const auto& [head, principal, role, tenant] = binding;
+      if (principal.has_value() && !principals_.contains(principal->text)) {
+        Add(head, principal->line, "spec.principal", "unknown principal " + Quoted(principal->text),
+            Nearest(principal->text, principals_, "declare it as a Principal"));
+      }
+      if (role.has_value() && !roles_.contains(role->text)) {
+        Add(head, role->line, "spec.role", "unknown role " + Quoted(role->text),
+            Nearest(role->text, roles_,
+                    "built in are admin, auditor, developer, operator, security, service; declare "
+                    "others as a Role"));
+      }
+      (void)CheckTenantRef(head, tenant, "spec.tenant");  // whether usable does not matter here
+      if (!principal.has_value() || !role.has_value() || !tenant.path.has_value()) {
+        continue;
+      }
+      const auto [at, fresh] =
+          first.emplace(std::tuple(std::string_view(principal->text), std::string_view(role->text),
+                                   std::string_view(tenant.path->text())),
+                        head.source);
+      if (!fresh) {
+        Add(head, head.source.line, "spec",
+            principal->text + " is bound to " + role->text + " at " + tenant.path->text() +
+                " already, at " + Where(at->second),
+            "remove one of the two");
+      }
+    }
+  }
+
+  void CheckBoundaries() {
+    std::map<std::pair<std::string_view, std::string_view>, const DraftBoundary*> first;
+    for (const DraftBoundary& boundary : draft_.boundaries) {
+      const bool a_known = CheckTenantRef(boundary.head, boundary.a, "spec.between");
+      const bool b_known = CheckTenantRef(boundary.head, boundary.b, "spec.between");
+      if (!a_known || !b_known) {
+        continue;
+      }
+      const model::TenantPath& a = *boundary.a.path;
+      const model::TenantPath& b = *boundary.b.path;
+      if (a.Contains(b) || b.Contains(a)) {
+        Add(boundary.head, boundary.a.line, "spec.between",
+            a == b
+                ? Quoted(a.text()) + " is there twice"
+                : "one of " + Quoted(a.text()) + " and " + Quoted(b.text()) + " contains the other",
+            "name two tenants of which neither contains the other");
+        continue;
+      }
+      const std::pair<std::string_view, std::string_view> pair =
+          std::minmax({std::string_view(a.text()), std::string_view(b.text())});
+      const auto [at, fresh] = first.emplace(pair, &boundary);
+      if (!fresh) {
+        const auto& other = at->second->least;
+        const bool same = other == boundary.least;
+        Add(boundary.head, boundary.head.source.line, "spec.between",
+            "a second boundary between " + Quoted(pair.first) + " and " + Quoted(pair.second) +
+                (other.has_value() && !same
+                     ? " contradicts the one at " + Where(at->second->head.source) +
+                           ", which says " + std::string(Name(*other))
+                     : "; the first is at " + Where(at->second->head.source)),
+            "keep one of the two");
+      }
+    }
+  }
+
+  void CheckQuotas() {
+    std::map<std::string, const DraftQuota*, std::less<>> first;
+    for (const DraftQuota& quota : draft_.quotas) {
+      if (!CheckTenantRef(quota.head, quota.tenant, "spec.tenant")) {
+        continue;
+      }
+      const auto [at, fresh] = first.emplace(quota.tenant.path->text(), &quota);
+      if (!fresh) {
+        Add(quota.head, quota.tenant.line, "spec.tenant",
+            "a second quota of " + Quoted(quota.tenant.path->text()) + "; the first is at " +
+                Where(at->second->head.source),
+            "keep one of the two");
+      }
+    }
+    for (const auto& [tenant, quota] : first) {
+      for (auto above = quota->tenant.path->parent(); !above.is_root(); above = above.parent()) {
+        const auto at = first.find(above.text());
+        if (at == first.end() || !at->second->gpus.has_value() || !quota->gpus.has_value()) {
+          continue;
+        }
+        if (*quota->gpus > *at->second->gpus) {
+          Add(quota->head, quota->gpus_line, "spec.gpus",
+              std::to_string(*quota->gpus) + " is more than the " +
+                  std::to_string(*at->second->gpus) + " of " + above.text() + " at " +
+                  Where(at->second->head.source),
+              "lower this quota or raise that one");
+          break;
+        }
+      }
+    }
+  }
+
+  void CheckSomeoneCanAdminister() {
+    for (const DraftBinding& binding : draft_.bindings) {
+      if (binding.role.has_value() && binding.role->text == "admin" &&
+          binding.tenant.path.has_value() && binding.tenant.path->is_root()) {
+        return;
+      }
+    }
+    problems_.Add(YamlProblem{"policy folder",
+                              0,
+                              {},
+                              "nobody holds the role admin at \"/\": everyone "
+                              "would be locked out",
+                              "add a Binding with role: admin and tenant: /"});
+  }
+
+  const Draft& draft_;
+  YamlProblems& problems_;
+  std::map<std::string_view, Source> tenants_;
+  std::map<std::string_view, Source> principals_;
+  std::map<std::string_view, Source> roles_;
+};
+
+}  // namespace
+
+void CheckDraft(const Draft& draft, YamlProblems& problems) { Checker(draft, problems).Run(); }
+
+}  // namespace ringfence::policy

@@ -1,0 +1,84 @@
+#pragma once
+
+// What the files of a policy folder say, read one by one and not yet held against each other.
+// Internal to policy/.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/policy.h"
+#include "wire/yaml.h"
+
+namespace ringfence::policy {
+
+inline constexpr std::string_view kApiVersion = "ringfence.dev/v1";
+inline constexpr std::uint32_t kQuotaGpusMax = 1'000'000;
+inline constexpr std::size_t kNameBytesMax = 128;
+
+// What every document has. `name` is empty when it could not be read: that was a problem already,
+// and later checks pass over it, so that one mistake gives one line.
+struct DraftHead {
+  std::string name;
+  int name_line = 0;
+  Source source;
+};
+// A field that names something declared elsewhere.
+struct DraftTenantRef {
+  std::optional<model::TenantPath> path;
+  int line = 0;
+};
+
+struct DraftTenant {
+  DraftHead head;
+  std::optional<model::TenantPath> path;
+  std::string display_name;
+};
+struct DraftPrincipal {
+  DraftHead head;
+  bool service = false;
+  std::string display_name;
+};
+struct DraftRole {
+  DraftHead head;
+  std::vector<Action> allows;
+};
+struct DraftBinding {
+  DraftHead head;
+  std::optional<wire::YamlText> principal;
+  std::optional<wire::YamlText> role;
+  DraftTenantRef tenant;
+};
+struct DraftBoundary {
+  DraftHead head;
+  DraftTenantRef a;
+  DraftTenantRef b;
+  std::optional<model::IsolationClass> least;
+};
+struct DraftQuota {
+  DraftHead head;
+  DraftTenantRef tenant;
+  std::optional<std::uint32_t> gpus;
+  int gpus_line = 0;
+};
+
+struct Draft {
+  std::vector<DraftTenant> tenants;
+  std::vector<DraftPrincipal> principals;
+  std::vector<DraftRole> roles;
+  std::vector<DraftBinding> bindings;
+  std::vector<DraftBoundary> boundaries;
+  std::vector<DraftQuota> quotas;
+};
+
+// Adds one document of `file` to the draft; what is wrong with it goes to `problems`.
+void ReadDocument(const wire::YamlNode& document, const std::string& file, Draft& draft,
+                  wire::YamlProblems& problems);
+
+// Holds the documents against each other: references, duplicates, contradictions, lock-out.
+void CheckDraft(const Draft& draft, wire::YamlProblems& problems);
+
+// Lower-case letters, digits and ". _ @ + -", beginning with a letter or digit.
+bool IsPrincipalName(std::string_view name);
+
+}  // namespace ringfence::policy

@@ -1,0 +1,505 @@
+// What a node is to do, and what it says it did: the server's half of a lease's life. Orders are
+// derived from the records each time, so that a lost answer or a restart on either side is made
+// good by asking again.
+
+#include <algorithm>
+
+#include "base/encoding.h"
+#include "crypto/dsse.h"
+#include "crypto/sha256.h"
+#include "isolate/grant.h"
+#include "lease/life.h"
+#include "server/agent_work.h"
+#include "server/routes.h"
+
+namespace ringfence::server {
+namespace {
+
+constexpr std::int64_t kWaitMsMax = 30000;
+constexpr Milliseconds kStartWithin = std::chrono::minutes(2);
+constexpr std::size_t kChunksMax = 64;
+// A scrub that reached less of a card than this says too little: somebody else held its memory.
+constexpr std::uint64_t kReachedPercentLeast = 90;
+
+std::string GrantFor(const Core& core, const model::Lease& lease) {
+  Timestamp placed = lease.updated;
+  for (const model::LeaseStep& step : lease.steps) {
+    if (step.state == model::LeaseState::kPreparing) {
+      placed = step.time;
+    }
+  }
+  isolate::Grant grant;
+  grant.lease = lease.id;
+  grant.node = lease.node;
+  grant.tenant = lease.request.tenant.text();
+  grant.principal = lease.principal;
+  grant.gpus = lease.gpus;
+  grant.command = lease.request.command;
+  grant.environment = lease.request.environment;
+  grant.memory_bytes_max = lease.request.memory_bytes_max;
+  grant.cpu_millis_max = lease.request.cpu_millis_max;
+  grant.pids_max = lease.request.pids_max;
+  grant.issued = placed;
+  grant.start_before = placed + kStartWithin;
+  grant.runtime_max = lease.request.timeout;
+  return isolate::SealGrant(core.keys().grant, grant);
+}
+
+JsonArray ToArray(const std::vector<std::string>& texts) {
+  JsonArray array;
+  for (const std::string& text : texts) {
+    array.emplace_back(text);
+  }
+  return array;
+}
+
+// placed becomes preparing, durably, before the grant leaves the server.
+Status HandOut(Core& core, const std::string& node) {
+  bool any = false;
+  RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(const auto leases, store::OpenLeasesOf(db, node));
+    any = std::any_of(leases.begin(), leases.end(), [](const model::Lease& lease) {
+      return lease.state == model::LeaseState::kPlaced;
+    });
+    return {};
+  }));
+  if (!any) {
+    return {};
+  }
+  std::vector<std::string> moved;
+  RINGFENCE_TRY(core.Change([&](store::Connection& db) -> Status {
+    moved.clear();
+    RINGFENCE_ASSIGN(auto leases, store::OpenLeasesOf(db, node));
+    for (model::Lease& lease : leases) {
+      if (lease.state != model::LeaseState::kPlaced) {
+        continue;
+      }
+      RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kPreparing, core.Now()));
+      RINGFENCE_TRY(store::UpdateLease(db, lease));
+      RINGFENCE_TRY(Core::Record(
+          db, core.StepEntry({"ringfence", "system", "", ""}, "lease.grant", lease)));
+      moved.push_back(lease.id);
+    }
+    return {};
+  }));
+  for (const std::string& id : moved) {
+    core.NotifyLease(id);
+  }
+  return {};
+}
+
+void AddLeaseOrder(const Core& core, const model::Lease& lease, JsonArray& orders) {
+  switch (lease.state) {
+    case model::LeaseState::kPreparing:
+      orders.emplace_back(JsonObject{{"do", lease.end_requested ? "end" : "start"},
+                                     {"lease", lease.id},
+                                     {"gpus", ToArray(lease.gpus)},
+                                     {"grant", GrantFor(core, lease)}});
+      break;
+    case model::LeaseState::kEnding:
+      orders.emplace_back(
+          JsonObject{{"do", "end"}, {"lease", lease.id}, {"gpus", ToArray(lease.gpus)}});
+      break;
+    case model::LeaseState::kScrubbing:
+      orders.emplace_back(
+          JsonObject{{"do", "scrub"}, {"lease", lease.id}, {"gpus", ToArray(lease.gpus)}});
+      break;
+    case model::LeaseState::kRequested:
+    case model::LeaseState::kAdmitted:
+    case model::LeaseState::kPlaced:
+    case model::LeaseState::kActive:
+    case model::LeaseState::kClosed:
+    case model::LeaseState::kQuarantined:
+      break;
+  }
+}
+
+Result<JsonObject> OrdersFor(Core& core, const std::string& node) {
+  RINGFENCE_TRY(HandOut(core, node));
+  JsonArray orders;
+  model::Node facts;
+  RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(facts, core.NodeNamed(db, node));
+    RINGFENCE_ASSIGN(const auto leases, store::OpenLeasesOf(db, node));
+    for (const model::Lease& lease : leases) {
+      AddLeaseOrder(core, lease, orders);
+    }
+    RINGFENCE_ASSIGN(const auto gpus, store::GpusOf(db, node));
+    for (const model::Gpu& gpu : gpus) {
+      if (gpu.state == model::GpuState::kDirty && gpu.lease.empty()) {
+        orders.emplace_back(JsonObject{
+            {"do", "scrub"}, {"lease", ""}, {"gpus", ToArray({gpu.uuid})}});
+      }
+    }
+    return {};
+  }));
+  const Sequencer& log = core.sequencer();
+  const auto [head, note] = log.published();
+  if (head.size > facts.witnessed_size) {
+    JsonArray proof;
+    if (facts.witnessed_size > 0) {
+      RINGFENCE_ASSIGN(const auto digests,
+                       audit::ConsistencyProof(log.folder(), facts.witnessed_size, head.size));
+      for (const Digest& digest : digests) {
+        proof.emplace_back(Base64(digest));
+      }
+    }
+    orders.emplace_back(JsonObject{{"do", "cosign"},
+                                   {"note", note},
+                                   {"size", static_cast<std::int64_t>(head.size)},
+                                   {"from", static_cast<std::int64_t>(facts.witnessed_size)},
+                                   {"proof", std::move(proof)}});
+  }
+  JsonObject body{{"orders", std::move(orders)}};
+  body["version"] = Hex(crypto::Sha256(AsBytes(CanonicalJson(body)))).substr(0, 16);
+  return body;
+}
+
+// The lease in a node's path, if it is that node's.
+Result<model::Lease> LeaseOf(const Call& call, store::Connection& db, const std::string& id) {
+  RINGFENCE_ASSIGN(model::Lease lease, store::GetLease(db, id));
+  if (lease.node != call.caller.principal) {
+    return Error{Code::kPermissionDenied, "lease " + lease.id + " is not on this node"};
+  }
+  return lease;
+}
+
+// The job is over: ending, then scrubbing, each with its entry.
+Status EndJob(const Call& call, store::Connection& db, model::Lease& lease,
+              const lease::Ending& ending) {
+  Core& core = call.core;
+  const audit::Actor actor = ActorOf(call.caller);
+  lease.outcome = ending.outcome;
+  lease.exit_code = ending.exit_code;
+  if (lease.reason.empty()) {
+    lease.reason = ending.reason;
+  }
+  lease.ended = core.Now();
+  if (lease.state != model::LeaseState::kEnding) {
+    RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kEnding, core.Now(), ending.outcome));
+  }
+  audit::Entry ended = core.StepEntry(actor, "lease.job_end", lease);
+  ended.result = ending.outcome == "failed" ? "error" : "ok";
+  ended.detail["outcome"] = ending.outcome;
+  ended.detail["exit_code"] = ending.exit_code;
+  ended.detail["reason"] = ending.reason.substr(0, 1024);
+  RINGFENCE_TRY(Core::Record(db, ended));
+  for (const std::string& uuid : lease.gpus) {
+    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
+    gpu.dirty_since = core.Now();
+    gpu.reason = "to be scrubbed";
+    RINGFENCE_TRY(store::PutGpu(db, gpu));
+  }
+  RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kScrubbing, core.Now()));
+  RINGFENCE_TRY(Core::Record(db, core.StepEntry(actor, "lease.scrub", lease)));
+  if (lease.gpus.empty()) {  // nothing to scrub, so nothing to wait for
+    RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kClosed, core.Now()));
+    RINGFENCE_TRY(Core::Record(db, core.StepEntry(actor, "lease.close", lease)));
+  }
+  return store::UpdateLease(db, lease);
+}
+
+Result<net::Response> TakeStep(const Call& call) {
+  RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
+  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
+  RINGFENCE_ASSIGN(const std::string step, reader.String("step", 16));
+  RINGFENCE_ASSIGN(const std::string line, reader.StringOr("ending", "", 2048));
+  RINGFENCE_TRY(reader.Finish());
+  const std::string id = call.params.find("lease")->second;
+  RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(model::Lease lease, LeaseOf(call, db, id));
+    if (step == "started") {
+      if (lease.state != model::LeaseState::kPreparing) {
+        return {};  // said before
+      }
+      RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kActive, call.core.Now()));
+      lease.started = call.core.Now();
+      RINGFENCE_TRY(store::UpdateLease(db, lease));
+      return Core::Record(db, call.core.StepEntry(ActorOf(call.caller), "lease.start", lease));
+    }
+    if (step == "ended") {
+      if (lease.ended.has_value()) {
+        return {};
+      }
+      RINGFENCE_ASSIGN(const lease::Ending ending, lease::ParseEnding(line));
+      return EndJob(call, db, lease, ending);
+    }
+    return Error{Code::kInvalidArgument, "step must be started or ended", {}, "step"};
+  }));
+  if (step == "ended") {
+    call.core.output().Close(id);
+  }
+  call.core.NotifyLease(id);
+  call.core.NotifyWork(call.caller.principal);
+  return net::Response::OfJson(200, JsonObject{});
+}
+
+Result<net::Response> TakeOutput(const Call& call) {
+  RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
+  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
+  RINGFENCE_ASSIGN(const std::int64_t first, reader.Int("first", 1, UINT32_MAX));
+  RINGFENCE_ASSIGN(const auto chunks, reader.Array("chunks", kChunksMax));
+  RINGFENCE_TRY(reader.Finish());
+  const std::string id = call.params.find("lease")->second;
+  RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(const model::Lease lease, LeaseOf(call, db, id));
+    if (lease.ended.has_value()) {
+      return Error{Code::kFailedPrecondition, "lease " + id + " has ended: no output any more"};
+    }
+    return {};
+  }));
+  std::int64_t sequence = first;
+  for (const Json* json : chunks) {
+    RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*json, "chunks"));
+    RINGFENCE_ASSIGN(const bool is_error, fields.Bool("error"));
+    RINGFENCE_ASSIGN(const std::string data, fields.String("data", kOutputFrameBytesMax * 2));
+    RINGFENCE_TRY(fields.Finish());
+    RINGFENCE_ASSIGN(Bytes bytes, FromBase64(data));
+    RINGFENCE_TRY(call.core.output().Append(id, static_cast<std::uint32_t>(sequence++),
+                                            {is_error, std::move(bytes)}));
+  }
+  call.core.NotifyLease(id);
+  return net::Response::OfJson(200, JsonObject{});
+}
+
+struct ScrubNews {
+  std::string lease;
+  std::vector<std::string> gpus;
+  std::string envelope;
+  std::string error;
+};
+
+Result<ScrubNews> ReadNews(const net::Request& request) {
+  RINGFENCE_ASSIGN(const Json body, BodyOf(request));
+  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
+  ScrubNews news;
+  RINGFENCE_ASSIGN(news.lease, reader.StringOr("lease", "", 64));
+  RINGFENCE_ASSIGN(news.gpus, reader.Strings("gpus", 64, 80));
+  RINGFENCE_ASSIGN(news.envelope, reader.StringOr("envelope", "", crypto::kEnvelopeBytesMax));
+  RINGFENCE_ASSIGN(news.error, reader.StringOr("error", "", 2048));
+  RINGFENCE_TRY(reader.Finish());
+  if (news.envelope.empty() == news.error.empty()) {
+    return Error{Code::kInvalidArgument, "either envelope or error must be given", {}, "envelope"};
+  }
+  return news;
+}
+
+// Whether the receipt says that this GPU is clean now.
+Status Covers(const isolate::Receipt& receipt, const model::Gpu& gpu, const std::string& lease) {
+  const auto found =
+      std::find_if(receipt.gpus.begin(), receipt.gpus.end(),
+                   [&](const isolate::GpuScrub& scrub) { return scrub.uuid == gpu.uuid; });
+  const auto bad = [&](std::string_view why) {
+    return Error{Code::kFailedPrecondition,
+                 "receipt " + receipt.id + " does not show " + gpu.uuid + " clean: " +
+                     std::string(why)};
+  };
+  if (found == receipt.gpus.end()) {
+    return bad("it is not in it");
+  }
+  if (found->mismatch_bytes != 0) {
+    return bad(std::to_string(found->mismatch_bytes) + " bytes read back wrong");
+  }
+  if (found->memory_bytes == 0 ||
+      found->reached_bytes < found->memory_bytes / 100 * kReachedPercentLeast) {
+    return bad("only " + std::to_string(found->reached_bytes) + " of " +
+               std::to_string(found->memory_bytes) + " bytes were reached");
+  }
+  if (!receipt.lease.empty() && receipt.lease != lease) {
+    return bad("it is of another lease");
+  }
+  if (receipt.time < gpu.dirty_since && receipt.lease.empty()) {
+    return bad("it is older than the GPU's last use");
+  }
+  return {};
+}
+
+JsonObject ScrubDetail(const isolate::Receipt& receipt) {
+  std::uint64_t residue = 0;
+  std::uint64_t reached = 0;
+  std::uint64_t total = 0;
+  for (const isolate::GpuScrub& scrub : receipt.gpus) {
+    residue += scrub.residue_bytes;
+    reached += scrub.reached_bytes;
+    total += scrub.memory_bytes;
+  }
+  return {{"receipt", receipt.id},
+          {"residue_bytes", static_cast<std::int64_t>(residue)},
+          {"reached_bytes", static_cast<std::int64_t>(reached)},
+          {"memory_bytes", static_cast<std::int64_t>(total)},
+          {"library", receipt.library_digest},
+          {"simulated", receipt.simulated}};
+}
+
+Status TakeReceipt(const Call& call, store::Connection& db, const ScrubNews& news) {
+  Core& core = call.core;
+  RINGFENCE_ASSIGN(const model::Node node, store::GetNode(db, call.caller.principal));
+  RINGFENCE_ASSIGN(const Bytes raw, FromBase64(node.receipt_key));
+  RINGFENCE_ASSIGN(const crypto::PublicKey key, crypto::PublicKey::FromRaw(raw));
+  RINGFENCE_ASSIGN(const isolate::Receipt receipt, isolate::OpenReceipt(key, news.envelope));
+  if (receipt.node != node.name) {
+    return Error{Code::kPermissionDenied, "the receipt is of node " + receipt.node};
+  }
+  std::optional<model::Lease> lease;
+  std::vector<std::string> gpus = news.gpus;
+  if (!news.lease.empty()) {
+    RINGFENCE_ASSIGN(lease, LeaseOf(call, db, news.lease));
+    if (lease->state != model::LeaseState::kScrubbing) {
+      return {};  // taken before
+    }
+    gpus = lease->gpus;
+  }
+  for (const std::string& uuid : gpus) {
+    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
+    if (gpu.node != node.name || gpu.lease != news.lease) {
+      return Error{Code::kPermissionDenied, uuid + " is not this node's to free"};
+    }
+    if (news.lease.empty() && gpu.state == model::GpuState::kFree) {
+      continue;  // taken before
+    }
+    RINGFENCE_TRY(Covers(receipt, gpu, news.lease));
+    lease::Free(gpu, receipt.id);
+    RINGFENCE_TRY(store::PutGpu(db, gpu));
+  }
+  const Status inserted =
+      store::InsertReceipt(db, {receipt.id, news.lease, node.name, news.envelope});
+  if (!inserted.has_value()) {
+    return inserted.error().code == Code::kConflict && news.lease.empty() ? Status() : inserted;
+  }
+  audit::Entry entry = core.NewEntry(ActorOf(call.caller), "gpu.scrub");
+  entry.node = node.name;
+  entry.lease = news.lease;
+  entry.tenant = lease ? lease->request.tenant.text() : "";
+  entry.gpus = gpus;
+  entry.result = "ok";
+  entry.detail = ScrubDetail(receipt);
+  entry.detail["receipt_digest"] = Hex(crypto::Sha256(AsBytes(news.envelope)));
+  RINGFENCE_TRY(Core::Record(db, entry));
+  if (!lease) {
+    return {};
+  }
+  lease->receipts.push_back(receipt.id);
+  RINGFENCE_TRY(lease::Step(*lease, model::LeaseState::kClosed, core.Now()));
+  RINGFENCE_TRY(store::UpdateLease(db, *lease));
+  return Core::Record(db, core.StepEntry(ActorOf(call.caller), "lease.close", *lease));
+}
+
+Status TakeFailure(const Call& call, store::Connection& db, const ScrubNews& news,
+                   const std::string& why) {
+  audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "gpu.quarantine");
+  entry.node = call.caller.principal;
+  entry.lease = news.lease;
+  entry.result = "error";
+  entry.detail["why"] = why.substr(0, 1024);
+  std::vector<std::string> gpus = news.gpus;
+  if (!news.lease.empty()) {
+    RINGFENCE_ASSIGN(model::Lease lease, LeaseOf(call, db, news.lease));
+    if (lease.state != model::LeaseState::kScrubbing) {
+      return {};
+    }
+    gpus = lease.gpus;
+    lease.reason = "not scrubbed: " + why.substr(0, 1024);
+    RINGFENCE_TRY(
+        lease::Step(lease, model::LeaseState::kQuarantined, call.core.Now(), lease.reason));
+    RINGFENCE_TRY(store::UpdateLease(db, lease));
+    entry.tenant = lease.request.tenant.text();
+  }
+  for (const std::string& uuid : gpus) {
+    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
+    if (gpu.node != call.caller.principal || gpu.lease != news.lease ||
+        gpu.state == model::GpuState::kFree) {
+      continue;
+    }
+    lease::Quarantine(gpu, why);
+    RINGFENCE_TRY(store::PutGpu(db, gpu));
+    entry.gpus.push_back(uuid);
+  }
+  return entry.gpus.empty() ? Status() : Core::Record(db, entry);
+}
+
+Result<net::Response> TakeScrub(const Call& call) {
+  RINGFENCE_ASSIGN(const ScrubNews news, ReadNews(call.request));
+  std::string why = news.error;
+  if (why.empty()) {
+    const Status taken = call.core.Change(
+        [&](store::Connection& db) { return TakeReceipt(call, db, news); });
+    if (taken.has_value()) {
+      ++call.core.counters().scrubs;
+    } else if (taken.error().code == Code::kUnavailable ||
+               taken.error().code == Code::kExhausted) {
+      return taken.error();  // the agent tries again
+    } else {
+      why = taken.error().message;
+    }
+  }
+  if (!why.empty()) {
+    RINGFENCE_TRY(call.core.Change(
+        [&](store::Connection& db) { return TakeFailure(call, db, news, why); }));
+    ++call.core.counters().scrubs_failed;
+  }
+  if (!news.lease.empty()) {
+    call.core.NotifyLease(news.lease);
+  }
+  call.core.NotifyWork(call.caller.principal);
+  return net::Response::OfJson(200, JsonObject{{"clean", why.empty()}});
+}
+
+}  // namespace
+
+Status CloseLost(const Call& call, store::Connection& db, const std::vector<std::string>& boxes,
+                 std::vector<std::string>& touched) {
+  RINGFENCE_ASSIGN(auto leases, store::OpenLeasesOf(db, call.caller.principal));
+  for (model::Lease& lease : leases) {
+    const bool known = std::find(boxes.begin(), boxes.end(), lease.id) != boxes.end();
+    const bool too_late = lease.state == model::LeaseState::kPreparing &&
+                          call.core.Now() - lease.updated > kStartWithin * 2;
+    const bool running = lease.state == model::LeaseState::kActive ||
+                         (lease.state == model::LeaseState::kEnding && !lease.ended.has_value());
+    if (!known && (running || too_late)) {
+      RINGFENCE_TRY(EndJob(call, db, lease,
+                           {"failed", 125,
+                            too_late ? "the node did not start it in time"
+                                     : "the node lost it (its jailer or agent was restarted)"}));
+      touched.push_back(lease.id);
+    }
+  }
+  return {};
+}
+
+void AgentWork(const Call& call, const net::Responder& responder) {
+  const auto wait = IntQuery(call.request, "wait_ms", 0, 0, kWaitMsMax);
+  if (!wait.has_value()) {
+    responder.Send(net::Response::OfError(wait.error()));
+    return;
+  }
+  Core& core = call.core;
+  core.waiters().Park(
+      "work:" + call.caller.principal, Milliseconds(*wait),
+      [&core, responder, node = call.caller.principal,
+       version = std::string(call.request.Query("version"))](bool last) {
+        auto body = OrdersFor(core, node);
+        if (!body.has_value()) {
+          responder.Send(net::Response::OfError(body.error()));
+          return true;
+        }
+        const auto& found = body.value()["version"].as_string();
+        if (!last && std::string_view(found.data(), found.size()) == version) {
+          return false;
+        }
+        core.SawNode(node);
+        responder.Send(net::Response::OfJson(200, *body));
+        return true;
+      });
+}
+
+void AgentLeaseStep(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&] { return TakeStep(call); });
+}
+void AgentLeaseOutput(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&] { return TakeOutput(call); });
+}
+void AgentReceipt(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&] { return TakeScrub(call); });
+}
+
+}  // namespace ringfence::server

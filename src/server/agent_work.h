@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/router.h"
+
+namespace ringfence::server {
+
+// Leases that this node should hold but does not know of (its state was lost): their job is over,
+// and their GPUs are to be scrubbed. `touched` gets their ids.
+Status CloseLost(const Call& call, store::Connection& db, const std::vector<std::string>& boxes,
+                 std::vector<std::string>& touched);
+
+}  // namespace ringfence::server

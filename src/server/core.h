@@ -1,0 +1,142 @@
+#pragma once
+
+// What every route works with: the records, the policy, the clock, the keys, and the one way to
+// change state, which writes the audit entry in the same transaction.
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "audit/entry.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "identity/token.h"
+#include "model/lease.h"
+#include "model/node.h"
+#include "net/http.h"
+#include "policy/policy.h"
+#include "server/keys.h"
+#include "server/output_store.h"
+#include "server/sequencer.h"
+#include "server/waiters.h"
+#include "store/database.h"
+#include "store/records.h"
+
+namespace ringfence::server {
+
+// Who is calling, once proven.
+struct Caller {
+  std::string principal;
+  std::string kind;     // "user", "service", "node"
+  std::string via;      // token id or certificate fingerprint
+  std::string address;
+  Timestamp expires;    // of the token or certificate
+};
+
+audit::Actor ActorOf(const Caller& caller);
+
+// What a node said of itself lately; lost with the server, and said again within seconds.
+struct NodePulse {
+  Timestamp last_seen;
+  std::uint64_t witnessed_size = 0;
+};
+
+struct Counters {
+  std::atomic<std::uint64_t> allowed{0};
+  std::atomic<std::uint64_t> denied{0};
+  std::atomic<std::uint64_t> unauthenticated{0};
+  std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> leases_requested{0};
+  std::atomic<std::uint64_t> scrubs{0};
+  std::atomic<std::uint64_t> scrubs_failed{0};
+  std::atomic<std::uint64_t> incidents{0};
+};
+
+// Any thread. Its members outlive the HTTP server, which calls into it.
+class Core {
+ public:
+  struct Parts {
+    std::unique_ptr<store::Database> database;
+    ServerKeys keys;
+    std::string policy_folder;
+    std::string output_folder;
+    std::shared_ptr<const policy::Policy> policy;
+  };
+  Core(Parts parts, const Clock& clock);
+
+  store::Database& database() { return *database_; }
+  const Clock& clock() const { return clock_; }
+  Timestamp Now() const { return clock_.Now(); }
+  const ServerKeys& keys() const { return keys_; }
+  const identity::TokenMint& mint() const { return mint_; }
+  OutputStore& output() { return output_; }
+  Waiters& waiters() { return waiters_; }
+  Counters& counters() { return counters_; }
+  Sequencer& sequencer() { return *sequencer_; }
+  void SetSequencer(std::unique_ptr<Sequencer> sequencer) { sequencer_ = std::move(sequencer); }
+  void SetPublicAddress(std::string address) { public_address_ = std::move(address); }
+  const std::string& public_address() const { return public_address_; }
+
+  std::shared_ptr<const policy::Policy> policy() const { return std::atomic_load(&policy_); }
+  Timestamp policy_loaded() const;
+  // kInvalidArgument with every error when the folder is bad; the old policy stays in force.
+  Result<std::shared_ptr<const policy::Policy>> LoadPolicy() const;
+  void SetPolicy(std::shared_ptr<const policy::Policy> policy);
+
+  // An entry with the time, a random id and the policy filled in.
+  audit::Entry NewEntry(const audit::Actor& actor, std::string_view action) const;
+  // Appends inside the caller's transaction.
+  static Status Record(store::Connection& db, const audit::Entry& entry);
+  // Runs `work` and wakes the sequencer once it is durable.
+  Status Change(const std::function<Status(store::Connection&)>& work);
+  // An entry by itself: a denial, a read of the log.
+  Status RecordAlone(const audit::Entry& entry);
+
+  // Entry for one step of a lease.
+  audit::Entry StepEntry(const audit::Actor& actor, std::string_view action,
+                         const model::Lease& lease) const;
+
+  // Whether a copy of the log by this token is a new one, to be recorded: the first file in ten
+  // minutes. The other files of it are counted.
+  bool BeginsLogCopy(const std::string& token);
+
+  void SawNode(const std::string& node);
+  void SetWitnessed(const std::string& node, std::uint64_t size);
+  std::uint64_t Witnessed(const std::string& node) const;
+  // Nodes with what they said lately.
+  Result<std::vector<model::Node>> Nodes(store::Connection& db) const;
+  Result<model::Node> NodeNamed(store::Connection& db, const std::string& name) const;
+
+  // Something changed: wake those who wait for it.
+  void NotifyLease(const std::string& lease) { waiters_.Notify("lease:" + lease); }
+  void NotifyWork(const std::string& node) { waiters_.Notify("work:" + node); }
+  void NotifyAllWork();
+
+ private:
+  void AddPulse(model::Node& node) const;
+
+  const Clock& clock_;
+  const std::unique_ptr<store::Database> database_;
+  const ServerKeys keys_;
+  const identity::TokenMint mint_;
+  const std::string policy_folder_;
+  OutputStore output_;
+  Waiters waiters_;
+  Counters counters_;
+  std::shared_ptr<const policy::Policy> policy_;  // shared: requests under way keep the old one
+  std::atomic<Timestamp> policy_loaded_;
+  std::string public_address_;
+  mutable std::mutex mutex_;
+  std::map<std::string, NodePulse> pulses_;
+  std::map<std::string, Timestamp> log_copies_;
+  std::unique_ptr<Sequencer> sequencer_;  // last: stops before what it uses goes
+};
+
+// The time-driven part: leases that were never started, old idempotency answers.
+Status Sweep(Core& core);
+
+}  // namespace ringfence::server

@@ -1,0 +1,239 @@
+// Tenants, nodes and GPUs, as people see them.
+
+#include <algorithm>
+
+#include "fleet/node_state.h"
+#include "lease/life.h"
+#include "lease/placement.h"
+#include "server/routes.h"
+
+namespace ringfence::server {
+namespace {
+
+JsonObject ViewOf(const model::Node& node, std::size_t gpus, Timestamp now) {
+  JsonArray missing;
+  for (const std::string& what : node.missing) {
+    missing.emplace_back(what);
+  }
+  JsonObject view{{"name", node.name},
+                  {"state", std::string(Name(fleet::StateOf(node, now)))},
+                  {"missing", std::move(missing)},
+                  {"joined", FormatTime(node.joined)},
+                  {"last_seen", FormatTime(node.last_seen)},
+                  {"version", node.version},
+                  {"gpus", gpus},
+                  {"simulated", node.simulated},
+                  {"driver_version", node.driver_version},
+                  {"kernel_driver", node.kernel_driver},
+                  {"library_digest", node.library_digest},
+                  {"certificate_expires", FormatTime(node.certificate_expires)},
+                  {"receipt_key", node.receipt_key},
+                  {"witness", node.witness_vkey},
+                  {"witnessed_size", static_cast<std::int64_t>(node.witnessed_size)}};
+  return view;
+}
+
+JsonObject ViewOf(const model::Gpu& gpu) {
+  JsonObject view{{"uuid", gpu.uuid},
+                  {"node", gpu.node},
+                  {"index", gpu.index},
+                  {"model", gpu.model},
+                  {"memory_bytes", static_cast<std::int64_t>(gpu.memory_bytes)},
+                  {"pci_address", gpu.pci_address},
+                  {"vbios", gpu.vbios},
+                  {"gsp_firmware", gpu.gsp_firmware},
+                  {"ecc", gpu.ecc},
+                  {"mig", gpu.mig},
+                  {"confidential_computing", gpu.confidential_computing},
+                  {"processes", gpu.processes},
+                  {"state", std::string(Name(gpu.state))},
+                  {"simulated", gpu.simulated}};
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) {
+      view[boost::json::string_view(name.data(), name.size())] = value;
+    }
+  };
+  add("lease", gpu.lease);
+  add("tenant", gpu.tenant);
+  add("last_receipt", gpu.last_receipt);
+  add("reason", gpu.reason);
+  return view;
+}
+
+std::size_t CountOf(const std::vector<model::Gpu>& gpus, const std::string& node) {
+  return static_cast<std::size_t>(
+      std::count_if(gpus.begin(), gpus.end(), [&](const model::Gpu& gpu) {
+        return gpu.node == node && gpu.state != model::GpuState::kLost;
+      }));
+}
+
+// One page of what is sorted by `key_of`, after the cursor.
+template <typename T, typename KeyOf, typename View>
+Result<net::Response> PageThrough(const Call& call, const std::vector<T>& all, KeyOf key_of,
+                                  View view) {
+  RINGFENCE_ASSIGN(const Page page, PageOf(call.request));
+  JsonArray items;
+  JsonObject body;
+  std::string last;
+  for (const T& one : all) {
+    if (!page.cursor.empty() && key_of(one) <= page.cursor) {
+      continue;
+    }
+    if (static_cast<std::int64_t>(items.size()) == page.limit) {
+      body["next_cursor"] = last;
+      break;
+    }
+    last = key_of(one);
+    items.emplace_back(view(one));
+  }
+  body["items"] = std::move(items);
+  return net::Response::OfJson(200, body);
+}
+
+// A GPU that is quarantined or dirty is put back to where the node is told to scrub it.
+Status OrderScrub(const Call& call, store::Connection& db, model::Gpu& gpu) {
+  if (gpu.state != model::GpuState::kQuarantined && gpu.state != model::GpuState::kDirty) {
+    return Error{Code::kFailedPrecondition,
+                 gpu.uuid + " is " + std::string(Name(gpu.state)) +
+                     ": only a quarantined or dirty GPU can be scrubbed by hand",
+                 gpu.state == model::GpuState::kLeased
+                     ? "end its lease: `ringfence lease end " + gpu.lease + "`"
+                     : "a free GPU is clean already"};
+  }
+  const Timestamp now = call.core.Now();
+  const std::string why = "scrub ordered by " + call.caller.principal;
+  if (!gpu.lease.empty()) {
+    RINGFENCE_ASSIGN(model::Lease lease, store::GetLease(db, gpu.lease));
+    if (lease.state == model::LeaseState::kQuarantined) {
+      RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kScrubbing, now, why));
+      RINGFENCE_TRY(store::UpdateLease(db, lease));
+      for (const std::string& uuid : lease.gpus) {
+        RINGFENCE_ASSIGN(model::Gpu sibling, store::GetGpu(db, uuid));
+        lease::Hold(sibling, lease);
+        RINGFENCE_TRY(store::PutGpu(db, sibling));
+      }
+      RINGFENCE_ASSIGN(gpu, store::GetGpu(db, gpu.uuid));
+    }
+  } else {
+    lease::Dirty(gpu, now, why);
+    RINGFENCE_TRY(store::PutGpu(db, gpu));
+  }
+  audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "gpu.scrub_order");
+  entry.node = gpu.node;
+  entry.lease = gpu.lease;
+  entry.gpus = {gpu.uuid};
+  entry.decision = "allow";
+  entry.result = "ok";
+  return Core::Record(db, entry);
+}
+
+}  // namespace
+
+void ListTenants(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&]() -> Result<net::Response> {
+    const auto policy = call.core.policy();
+    std::vector<model::Gpu> gpus;
+    RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+      RINGFENCE_ASSIGN(gpus, store::ListGpus(db));
+      return {};
+    }));
+    std::vector<policy::Tenant> visible;
+    for (const policy::Tenant& tenant : policy->tenants()) {
+      if (Decide(call, policy::Action::kTenantRead, tenant.path).allowed) {
+        visible.push_back(tenant);
+      }
+    }
+    return PageThrough(
+        call, visible, [](const policy::Tenant& tenant) { return tenant.path.text(); },
+        [&](const policy::Tenant& tenant) {
+          JsonObject view{{"path", tenant.path.text()},
+                          {"kind", std::string(Name(tenant.path.kind()))},
+                          {"display_name", tenant.display_name},
+                          {"gpus_leased", lease::GpusHeld(tenant.path, gpus)}};
+          std::optional<std::uint32_t> tightest;
+          for (const policy::Quota& quota : policy->QuotasOver(tenant.path)) {
+            tightest = std::min(tightest.value_or(quota.gpus_max), quota.gpus_max);
+          }
+          if (tightest.has_value()) {
+            view["gpus_max"] = *tightest;
+          }
+          return view;
+        });
+  });
+}
+
+void ListNodes(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&]() -> Result<net::Response> {
+    std::vector<model::Node> nodes;
+    std::vector<model::Gpu> gpus;
+    RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+      RINGFENCE_ASSIGN(nodes, call.core.Nodes(db));
+      RINGFENCE_ASSIGN(gpus, store::ListGpus(db));
+      return {};
+    }));
+    return PageThrough(
+        call, nodes, [](const model::Node& node) { return node.name; },
+        [&](const model::Node& node) {
+          return ViewOf(node, CountOf(gpus, node.name), call.core.Now());
+        });
+  });
+}
+
+void GetNode(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&]() -> Result<net::Response> {
+    const std::string name = call.params.find("node")->second;
+    JsonObject body;
+    RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+      RINGFENCE_ASSIGN(const model::Node node, call.core.NodeNamed(db, name));
+      RINGFENCE_ASSIGN(const auto gpus, store::GpusOf(db, name));
+      body = ViewOf(node, CountOf(gpus, name), call.core.Now());
+      return {};
+    }));
+    return net::Response::OfJson(200, body);
+  });
+}
+
+void ListGpus(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&]() -> Result<net::Response> {
+    std::vector<model::Gpu> gpus;
+    RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+      RINGFENCE_ASSIGN(gpus, store::ListGpus(db));
+      return {};
+    }));
+    for (model::Gpu& gpu : gpus) {
+      // Whose lease it is, only to those who may see that tenant's leases.
+      const auto tenant = model::TenantPath::Create(gpu.tenant);
+      if (!gpu.tenant.empty() &&
+          (!tenant.has_value() || !Decide(call, policy::Action::kLeaseRead, *tenant).allowed)) {
+        gpu.tenant.clear();
+        gpu.lease.clear();
+      }
+    }
+    const auto key_of = [](const model::Gpu& gpu) {
+      char index[16];
+      (void)snprintf(index, sizeof index, "%08x", gpu.index);
+      return gpu.node + "/" + index + "/" + gpu.uuid;
+    };
+    std::sort(gpus.begin(), gpus.end(), [&](const model::Gpu& a, const model::Gpu& b) {
+      return key_of(a) < key_of(b);
+    });
+    return PageThrough(call, gpus, key_of, [](const model::Gpu& gpu) { return ViewOf(gpu); });
+  });
+}
+
+void ScrubGpu(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&]() -> Result<net::Response> {
+    std::string node;
+    auto response = CreateOnce(call, [&](store::Connection& db, Creation& creation) -> Status {
+      RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, call.params.find("gpu")->second));
+      RINGFENCE_TRY(OrderScrub(call, db, gpu));
+      node = gpu.node;
+      creation = {202, ViewOf(gpu)};
+      return {};
+    });
+    call.core.NotifyWork(node);
+    return response;
+  });
+}
+
+}  // namespace ringfence::server

@@ -1,0 +1,349 @@
+// Leases: asking for one, seeing it, ending it, its output and its receipts.
+
+#include <algorithm>
+
+#include "base/encoding.h"
+#include "crypto/dsse.h"
+#include "crypto/random.h"
+#include "isolate/grant.h"
+#include "lease/life.h"
+#include "lease/placement.h"
+#include "server/routes.h"
+#include "wire/lease_json.h"
+
+namespace ringfence::server {
+namespace {
+
+constexpr std::int64_t kWaitMsMax = 30000;
+
+JsonObject ViewOf(const model::Lease& lease) { return wire::LeaseToJson(lease); }
+
+// Reads a lease and asks policy. What a caller may not see is not there, for them.
+Result<model::Lease> LeaseFor(const Call& call, policy::Action action) {
+  const std::string id = call.params.find("lease")->second;
+  model::Lease lease;
+  RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(lease, store::GetLease(db, id));
+    return {};
+  }));
+  RINGFENCE_TRY(Authorize(call, action, lease.request.tenant, lease.id));
+  return lease;
+}
+
+// The tenant of a request must exist; a near miss is named.
+Status KnownTenant(const policy::Policy& policy, const model::TenantPath& tenant) {
+  if (policy.FindTenant(tenant) != nullptr) {
+    return {};
+  }
+  const auto close = policy.ClosestTenant(tenant.text());
+  return Error{Code::kNotFound, "no tenant \"" + tenant.text() + "\"",
+               close ? "did you mean \"" + *close + "\"?" : "`ringfence tenant list` shows them",
+               "tenant"};
+}
+
+Result<lease::Placement> PlaceInside(const Call& call, store::Connection& db,
+                                     const model::LeaseRequest& request) {
+  lease::Fleet fleet;
+  RINGFENCE_ASSIGN(fleet.nodes, call.core.Nodes(db));
+  RINGFENCE_ASSIGN(fleet.gpus, store::ListGpus(db));
+  fleet.now = call.core.Now();
+  RINGFENCE_TRY(
+      lease::CheckQuotas(*call.core.policy(), request.tenant, request.gpus, fleet.gpus));
+  return lease::Place(request.gpus, fleet);
+}
+
+// requested, admitted and placed, each with its entry, in the caller's transaction.
+Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
+             const policy::Decision& decision, const lease::Placement& placement) {
+  Core& core = call.core;
+  const audit::Actor actor = ActorOf(call.caller);
+  const Timestamp now = core.Now();
+  lease.created = now;
+  lease.updated = now;
+  lease.steps.push_back({model::LeaseState::kRequested, now, {}});
+  audit::Entry requested = core.StepEntry(actor, "lease.request", lease);
+  requested.decision = "allow";
+  requested.decision_reason = decision.reason;
+  requested.detail["gpus"] = lease.request.gpus;
+  requested.detail["program"] = lease.request.command.front().substr(0, 256);
+  requested.detail["timeout_ms"] = lease.request.timeout.count();
+  RINGFENCE_TRY(Core::Record(db, requested));
+
+  const audit::Actor self{"ringfence", "system", "", ""};
+  RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kAdmitted, now));
+  RINGFENCE_TRY(Core::Record(db, core.StepEntry(self, "lease.admit", lease)));
+
+  lease.node = placement.node;
+  lease.gpus = placement.gpus;
+  lease.simulated = placement.simulated;
+  RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kPlaced, now, "on node " + lease.node));
+  for (const std::string& uuid : lease.gpus) {
+    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
+    lease::Hold(gpu, lease);
+    RINGFENCE_TRY(store::PutGpu(db, gpu));
+  }
+  RINGFENCE_TRY(Core::Record(db, core.StepEntry(self, "lease.place", lease)));
+  return store::InsertLease(db, lease);
+}
+
+// A request that policy allowed but that cannot be met is on record too.
+Status RecordRefusal(const Call& call, const model::LeaseRequest& request,
+                     const policy::Decision& decision, const Error& error) {
+  audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "lease.request");
+  entry.tenant = request.tenant.text();
+  entry.decision = "allow";
+  entry.decision_reason = decision.reason;
+  entry.result = "error";
+  entry.detail["gpus"] = request.gpus;
+  entry.detail["reason"] = error.message.substr(0, 1024);
+  return call.core.RecordAlone(entry);
+}
+
+Result<net::Response> Request(const Call& call) {
+  RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
+  RINGFENCE_ASSIGN(const model::LeaseRequest request, wire::LeaseRequestFromJson(body));
+  RINGFENCE_TRY(KnownTenant(*call.core.policy(), request.tenant));
+  RINGFENCE_TRY(Authorize(call, policy::Action::kLeaseRequest, request.tenant));
+  const policy::Decision decision = Decide(call, policy::Action::kLeaseRequest, request.tenant);
+  ++call.core.counters().leases_requested;
+  model::Lease lease;
+  auto response = CreateOnce(call, [&](store::Connection& db, Creation& creation) -> Status {
+    lease = {};
+    lease.id = crypto::RandomId("lease");
+    lease.request = request;
+    lease.principal = call.caller.principal;
+    RINGFENCE_ASSIGN(const lease::Placement placement, PlaceInside(call, db, request));
+    RINGFENCE_TRY(Admit(call, db, lease, decision, placement));
+    creation.body = ViewOf(lease);
+    return {};
+  });
+  if (!response.has_value()) {
+    if (response.error().code != Code::kConflict) {
+      RINGFENCE_TRY(RecordRefusal(call, request, decision, response.error()));
+    }
+    return response.error();
+  }
+  call.core.NotifyWork(lease.node);
+  return response;
+}
+
+Result<net::Response> List(const Call& call) {
+  RINGFENCE_ASSIGN(const Page page, PageOf(call.request));
+  store::LeaseFilter filter;
+  filter.limit = page.limit;
+  RINGFENCE_ASSIGN(filter.before, IntQuery(call.request, "cursor", 0, 0, INT64_MAX));
+  if (const std::string_view tenant = call.request.Query("tenant"); !tenant.empty()) {
+    RINGFENCE_ASSIGN(const model::TenantPath path, model::TenantPath::Create(tenant));
+    RINGFENCE_TRY(KnownTenant(*call.core.policy(), path));
+    filter.tenant = path.text();
+  }
+  const std::string_view state = call.request.Query("state");
+  if (state == "open") {
+    filter.open_only = true;
+  } else if (!state.empty()) {
+    RINGFENCE_ASSIGN(filter.state, model::ParseLeaseState(state));
+  }
+  JsonArray items;
+  std::int64_t last = 0;
+  bool more = true;
+  // What the caller may not see is left out, so a page of the store can give less than a page.
+  while (more && static_cast<std::int64_t>(items.size()) < page.limit) {
+    std::vector<store::NumberedLease> leases;
+    RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+      RINGFENCE_ASSIGN(leases, store::ListLeases(db, filter));
+      return {};
+    }));
+    more = static_cast<std::int64_t>(leases.size()) == filter.limit;
+    for (const store::NumberedLease& found : leases) {
+      last = found.number;
+      if (Decide(call, policy::Action::kLeaseRead, found.lease.request.tenant).allowed) {
+        items.emplace_back(ViewOf(found.lease));
+        if (static_cast<std::int64_t>(items.size()) == page.limit) {
+          more = true;
+          break;
+        }
+      }
+    }
+    filter.before = last;
+  }
+  JsonObject body{{"items", std::move(items)}};
+  if (more && last > 1) {
+    body["next_cursor"] = std::to_string(last);
+  }
+  return net::Response::OfJson(200, body);
+}
+
+Result<net::Response> End(const Call& call) {
+  RINGFENCE_ASSIGN(const model::Lease seen, LeaseFor(call, policy::Action::kLeaseEnd));
+  const policy::Decision decision = Decide(call, policy::Action::kLeaseEnd, seen.request.tenant);
+  model::Lease lease;
+  RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
+    Core& core = call.core;
+    RINGFENCE_ASSIGN(lease, store::GetLease(db, seen.id));
+    if (lease.end_requested || model::IsOver(lease.state) ||
+        lease.state == model::LeaseState::kScrubbing) {
+      return {};  // said before, or nothing left to end
+    }
+    lease.end_requested = true;
+    const std::string why = "ended by " + call.caller.principal;
+    if (lease.state == model::LeaseState::kPlaced) {
+      // Not handed to a node yet: its GPUs were not touched.
+      for (const std::string& uuid : lease.gpus) {
+        RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
+        lease::Free(gpu, gpu.last_receipt);
+        RINGFENCE_TRY(store::PutGpu(db, gpu));
+      }
+      lease.outcome = "failed";
+      lease.reason = why + " before it started";
+      lease.ended = core.Now();
+      RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kClosed, core.Now(), lease.reason));
+    } else if (lease.state == model::LeaseState::kActive) {
+      RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kEnding, core.Now(), why));
+    }
+    lease.updated = core.Now();
+    RINGFENCE_TRY(store::UpdateLease(db, lease));
+    audit::Entry entry = core.StepEntry(ActorOf(call.caller), "lease.end", lease);
+    entry.decision = "allow";
+    entry.decision_reason = decision.reason;
+    return Core::Record(db, entry);
+  }));
+  call.core.NotifyWork(lease.node);
+  call.core.NotifyLease(lease.id);
+  return net::Response::OfJson(202, ViewOf(lease));
+}
+
+struct LogView {
+  OutputPage page;
+  model::Lease lease;
+  bool complete = false;
+};
+
+Result<LogView> LogsFrom(Core& core, const std::string& id, std::uint64_t from) {
+  LogView view;
+  RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(view.lease, store::GetLease(db, id));
+    return {};
+  }));
+  // The lease first: once it has ended, all of its output is there.
+  RINGFENCE_ASSIGN(view.page, core.output().Read(id, from));
+  view.complete = view.page.at_end && (view.lease.ended.has_value() || IsOver(view.lease.state));
+  return view;
+}
+
+net::Response LogResponse(const LogView& view) {
+  JsonArray chunks;
+  for (const OutputChunk& chunk : view.page.chunks) {
+    chunks.emplace_back(JsonObject{{"stream", chunk.is_error ? "stderr" : "stdout"},
+                                   {"data", Base64(chunk.data)}});
+  }
+  JsonObject body{{"chunks", std::move(chunks)},
+                  {"next_cursor", std::to_string(view.page.next)},
+                  {"complete", view.complete},
+                  {"state", std::string(Name(view.lease.state))}};
+  if (view.page.dropped > 0) {
+    body["dropped_bytes"] = static_cast<std::int64_t>(view.page.dropped);
+  }
+  if (view.complete) {
+    body["outcome"] = view.lease.outcome;
+    body["reason"] = view.lease.reason;
+    if (view.lease.exit_code.has_value()) {
+      body["exit_code"] = *view.lease.exit_code;
+    }
+  }
+  return net::Response::OfJson(200, body);
+}
+
+}  // namespace
+
+void RequestLease(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&] { return Request(call); });
+}
+
+void ListLeases(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&] { return List(call); });
+}
+
+void EndLease(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&] { return End(call); });
+}
+
+void GetLease(const Call& call, const net::Responder& responder) {
+  const auto lease = LeaseFor(call, policy::Action::kLeaseRead);
+  const auto wait = IntQuery(call.request, "wait_ms", 0, 0, kWaitMsMax);
+  if (!lease.has_value() || !wait.has_value()) {
+    responder.Send(net::Response::OfError(lease.has_value() ? wait.error() : lease.error()));
+    return;
+  }
+  const std::string left(call.request.Query("state"));
+  Core& core = call.core;
+  core.waiters().Park("lease:" + lease->id, Milliseconds(*wait),
+                      [&core, responder, id = lease->id, left](bool last) {
+                        model::Lease now;
+                        const Status read = core.database().Read([&](store::Connection& db) -> Status {
+                          RINGFENCE_ASSIGN(now, store::GetLease(db, id));
+                          return {};
+                        });
+                        if (!read.has_value()) {
+                          responder.Send(net::Response::OfError(read.error()));
+                          return true;
+                        }
+                        if (!last && !left.empty() && Name(now.state) == left) {
+                          return false;
+                        }
+                        responder.Send(net::Response::OfJson(200, ViewOf(now)));
+                        return true;
+                      });
+}
+
+void GetLeaseLogs(const Call& call, const net::Responder& responder) {
+  const auto lease = LeaseFor(call, policy::Action::kLeaseLogs);
+  const auto wait = IntQuery(call.request, "wait_ms", 0, 0, kWaitMsMax);
+  const auto from = IntQuery(call.request, "cursor", 0, 0, INT64_MAX);
+  if (!lease.has_value() || !wait.has_value() || !from.has_value()) {
+    responder.Send(net::Response::OfError(!lease.has_value()  ? lease.error()
+                                          : !wait.has_value() ? wait.error()
+                                                              : from.error()));
+    return;
+  }
+  Core& core = call.core;  // outlives the request, which the attempt must not hold
+  core.waiters().Park(
+      "lease:" + lease->id, Milliseconds(*wait),
+      [&core, responder, id = lease->id, start = static_cast<std::uint64_t>(*from)](bool last) {
+        const auto view = LogsFrom(core, id, start);
+        if (!view.has_value()) {
+          responder.Send(net::Response::OfError(view.error()));
+          return true;
+        }
+        if (!last && view->page.chunks.empty() && !view->complete) {
+          return false;
+        }
+        responder.Send(LogResponse(*view));
+        return true;
+      });
+}
+
+void GetLeaseReceipts(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&]() -> Result<net::Response> {
+    RINGFENCE_ASSIGN(const model::Lease lease, LeaseFor(call, policy::Action::kLeaseRead));
+    JsonArray items;
+    RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+      RINGFENCE_ASSIGN(const auto receipts, store::ReceiptsOf(db, lease.id));
+      for (const store::StoredReceipt& stored : receipts) {
+        RINGFENCE_ASSIGN(const model::Node node, store::GetNode(db, stored.node));
+        RINGFENCE_ASSIGN(const Bytes raw, FromBase64(node.receipt_key));
+        RINGFENCE_ASSIGN(const auto key, crypto::PublicKey::FromRaw(raw));
+        RINGFENCE_ASSIGN(const auto receipt, isolate::OpenReceipt(key, stored.envelope));
+        RINGFENCE_ASSIGN(const Json envelope,
+                         ParseJson(stored.envelope, crypto::kEnvelopeBytesMax));
+        items.emplace_back(JsonObject{{"id", stored.id},
+                                      {"key", node.receipt_key},
+                                      {"receipt", isolate::ReceiptToJson(receipt)},
+                                      {"envelope", envelope}});
+      }
+      return {};
+    }));
+    return net::Response::OfJson(200, JsonObject{{"items", std::move(items)}});
+  });
+}
+
+}  // namespace ringfence::server

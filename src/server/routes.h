@@ -1,0 +1,78 @@
+#pragma once
+
+// The handlers of the routes, by room: status.cc, fleet_routes.cc, lease_routes.cc,
+// token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc; and what they share.
+
+#include <functional>
+#include <string>
+
+#include "server/router.h"
+
+namespace ringfence::server {
+
+void GetHealth(const Call&, const net::Responder&);
+void GetReady(const Call&, const net::Responder&);
+void GetMetrics(const Call&, const net::Responder&);
+void GetStatus(const Call&, const net::Responder&);
+void GetWhoAmI(const Call&, const net::Responder&);
+void ListTenants(const Call&, const net::Responder&);
+void ListNodes(const Call&, const net::Responder&);
+void GetNode(const Call&, const net::Responder&);
+void CreateNodeToken(const Call&, const net::Responder&);
+void ListGpus(const Call&, const net::Responder&);
+void ScrubGpu(const Call&, const net::Responder&);
+void ListLeases(const Call&, const net::Responder&);
+void RequestLease(const Call&, const net::Responder&);
+void GetLease(const Call&, const net::Responder&);
+void EndLease(const Call&, const net::Responder&);
+void GetLeaseLogs(const Call&, const net::Responder&);
+void GetLeaseReceipts(const Call&, const net::Responder&);
+void ListTokens(const Call&, const net::Responder&);
+void CreateToken(const Call&, const net::Responder&);
+void RevokeToken(const Call&, const net::Responder&);
+void GetPolicy(const Call&, const net::Responder&);
+void ReloadPolicy(const Call&, const net::Responder&);
+void ListAuditEntries(const Call&, const net::Responder&);
+void GetAuditEntry(const Call&, const net::Responder&);
+void ProveAuditEntry(const Call&, const net::Responder&);
+void GetCheckpoint(const Call&, const net::Responder&);
+void GetAuditKeys(const Call&, const net::Responder&);
+void GetLogFile(const Call&, const net::Responder&);
+void AgentJoin(const Call&, const net::Responder&);
+void AgentRenew(const Call&, const net::Responder&);
+void AgentReport(const Call&, const net::Responder&);
+void AgentWork(const Call&, const net::Responder&);
+void AgentLeaseStep(const Call&, const net::Responder&);
+void AgentLeaseOutput(const Call&, const net::Responder&);
+void AgentReceipt(const Call&, const net::Responder&);
+void AgentCosign(const Call&, const net::Responder&);
+void AgentIncidents(const Call&, const net::Responder&);
+
+// Answers with what `make` returns, or with its error.
+void Answer(const net::Responder& responder, const std::function<Result<net::Response>()>& make);
+
+// The body as a JSON object; kInvalidArgument otherwise. An empty body is {}.
+Result<Json> BodyOf(const net::Request& request);
+
+// limit= and cursor= of a list.
+struct Page {
+  std::int64_t limit = 100;
+  std::string cursor;
+};
+Result<Page> PageOf(const net::Request& request);
+Result<std::int64_t> IntQuery(const net::Request& request, std::string_view name,
+                              std::int64_t fallback, std::int64_t least, std::int64_t most);
+
+// Runs a change that creates something and keeps its answer under the Idempotency-Key, if there is
+// one: the same key with the same request answers the same again and changes nothing. `work` fills
+// in the answer's body. What must not be stored (a secret) is added by `finish`, to the first
+// answer and to every repeated one.
+struct Creation {
+  int status = 201;
+  JsonObject body;
+};
+Result<net::Response> CreateOnce(
+    const Call& call, const std::function<Status(store::Connection&, Creation&)>& work,
+    const std::function<void(JsonObject&)>& finish = {});
+
+}  // namespace ringfence::server

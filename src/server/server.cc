@@ -1,0 +1,199 @@
+#include "server/server.h"
+
+#include <future>
+
+#include "audit/note.h"
+#include "base/encoding.h"
+#include "crypto/random.h"
+#include "crypto/sha256.h"
+#include "isolate/join_token.h"
+#include "os/file.h"
+#include "os/identity.h"
+#include "os/log.h"
+#include "os/signals.h"
+#include "server/core.h"
+#include "server/router.h"
+
+namespace ringfence::server {
+namespace {
+
+constexpr std::chrono::seconds kSweepEvery{5};
+constexpr Milliseconds kLocalTokenLife = std::chrono::hours(24 * 365);
+constexpr Milliseconds kLocalJoinLife = std::chrono::minutes(15);
+constexpr std::string_view kLocalTokenId = "t-local";
+
+const audit::Actor kSystem{"ringfence", "system", "", ""};
+
+Result<std::unique_ptr<Core>> OpenCore(const ServerOptions& options, const KeyOptions& key_options,
+                                       const Clock& clock) {
+  RINGFENCE_TRY(os::MakeDirs(options.state_folder, 0700));
+  RINGFENCE_TRY(os::MakeDirs(options.state_folder + "/output", 0700));
+  RINGFENCE_ASSIGN(ServerKeys keys, OpenKeys(key_options, clock.Now()));
+  RINGFENCE_ASSIGN(auto loaded, policy::Policy::Load(options.policy_folder));
+  RINGFENCE_ASSIGN(auto database, store::OpenSqlite(options.state_folder + "/ringfence.db"));
+  Core::Parts parts{std::move(database), std::move(keys), options.policy_folder,
+                    options.state_folder + "/output",
+                    std::shared_ptr<const policy::Policy>(std::move(loaded))};
+  auto core = std::make_unique<Core>(std::move(parts), clock);
+  // The log's name stays with its key, wherever the server is moved.
+  const std::string origin = "ringfence.dev/log/" + core->keys().log.public_key().Id();
+  Core* const raw = core.get();
+  RINGFENCE_ASSIGN(auto sequencer,
+                   Sequencer::Start(core->database(), options.state_folder + "/log", origin,
+                                    core->keys().log, [raw] {
+                                      raw->waiters().Notify("audit");
+                                      raw->NotifyAllWork();
+                                    }));
+  core->SetSequencer(std::move(sequencer));
+  return core;
+}
+
+Status RecordStart(Core& core, const std::string& address) {
+  audit::Entry entry = core.NewEntry(kSystem, "server.start");
+  entry.result = "ok";
+  entry.detail["version"] = RINGFENCE_VERSION;
+  entry.detail["address"] = address;
+  return core.RecordAlone(entry);
+}
+
+// The local administrator's token and, where asked for, a join token for the local node.
+Status WriteLocalFile(Core& core, const ServerOptions& options) {
+  if (options.local_file.empty()) {
+    return {};
+  }
+  if (core.policy()->FindPrincipal(options.local_principal) == nullptr) {
+    return Error{Code::kFailedPrecondition,
+                 "the policy has no principal \"" + options.local_principal +
+                     "\" to sign the local administrator in as",
+                 "declare it in " + options.policy_folder};
+  }
+  JsonObject local{{"server", core.public_address()},
+                   {"ca_pem", core.keys().ca.certificate_pem},
+                   {"token", core.mint().Mint(kLocalTokenId)},
+                   {"principal", options.local_principal},
+                   {"log_vkey", audit::VerifierKey(core.sequencer().origin(), 1,
+                                                   core.keys().log.public_key())}};
+  const SecretBytes secret = crypto::RandomSecret(32);
+  RINGFENCE_TRY(core.Change([&](store::Connection& db) -> Status {
+    store::Token token{std::string(kLocalTokenId), options.local_principal, core.Now(),
+                       core.Now() + kLocalTokenLife, "ringfence",
+                       "the local administrator of `ringfence up`", ""};
+    RINGFENCE_TRY(store::PutToken(db, token));
+    audit::Entry entry = core.NewEntry(kSystem, "token.create");
+    entry.result = "ok";
+    entry.detail["token"] = token.id;
+    entry.detail["as"] = token.principal;
+    RINGFENCE_TRY(Core::Record(db, entry));
+    if (options.local_node.empty()) {
+      return {};
+    }
+    RINGFENCE_TRY(store::InsertJoinToken(
+        db, {Hex(crypto::Sha256(isolate::AgentHalf(secret).Reveal())), options.local_node,
+             Base64(isolate::JailerHalf(secret).Reveal()), core.Now() + kLocalJoinLife}));
+    audit::Entry join = core.NewEntry(kSystem, "node.token_create");
+    join.node = options.local_node;
+    join.result = "ok";
+    return Core::Record(db, join);
+  }));
+  if (!options.local_node.empty()) {
+    local["join_token"] = isolate::FormatJoinToken(
+        {core.public_address(), core.keys().ca_fingerprint, core.keys().grant.public_key(),
+         SecretBytes(secret.Reveal())});
+  }
+  return os::WriteFileDurable(options.local_file, AsBytes(PrettyJson(local)), 0600);
+}
+
+void Reload(Core& core) {
+  auto loaded = core.LoadPolicy();
+  audit::Entry entry = core.NewEntry(kSystem, "policy.apply");
+  entry.result = loaded.has_value() ? "ok" : "error";
+  entry.detail["new_policy"] =
+      loaded.has_value() ? (*loaded)->digest() : loaded.error().message.substr(0, 2048);
+  const Status recorded = core.RecordAlone(entry);
+  if (!loaded.has_value() || !recorded.has_value()) {
+    os::Log(os::Level::kError, "policy_not_reloaded",
+            {{"why", loaded.has_value() ? recorded.error().message : loaded.error().message}});
+    return;
+  }
+  core.SetPolicy(std::move(loaded).value());
+  os::Log(os::Level::kInfo, "policy_reloaded", {{"digest", core.policy()->digest()}});
+}
+
+void Tend(Core& core, net::Server& http, const KeyOptions& key_options) {
+  std::string certificate;
+  for (;;) {
+    switch (os::WaitForSignal(kSweepEvery)) {
+      case os::Signal::kStop:
+        return;
+      case os::Signal::kReload:
+        Reload(core);
+        break;
+      case os::Signal::kChild:
+      case os::Signal::kNone:
+        break;
+    }
+    if (const Status swept = Sweep(core); !swept.has_value()) {
+      os::Log(os::Level::kWarning, "sweep_failed", {{"why", swept.error().message}});
+    }
+    const auto identity = OpenTlsIdentity(key_options, core.keys(), core.Now());
+    if (identity.has_value() && identity->certificate_chain_pem != certificate) {
+      if (!certificate.empty()) {
+        const Status replaced = http.Replace(*identity);
+        os::Log(os::Level::kInfo, "tls_certificate_renewed",
+                {{"ok", replaced.has_value() ? "yes" : replaced.error().message}});
+      }
+      certificate = identity->certificate_chain_pem;
+    }
+  }
+}
+
+}  // namespace
+
+Status Run(const ServerOptions& options) {
+  if (os::IsRoot()) {
+    return Error{Code::kFailedPrecondition, "the server never runs as root",
+                 "`ringfence up` starts it as an unprivileged user; by hand, use your own account"};
+  }
+  os::SetLogName("server");
+  os::HoldSignals();
+  const SystemClock clock;
+  const KeyOptions key_options{options.state_folder + "/keys", options.names,
+                               options.ca_certificate_file, options.ca_key_file};
+  RINGFENCE_ASSIGN(const auto core, OpenCore(options, key_options, clock));
+  RINGFENCE_ASSIGN(const net::TlsIdentity identity,
+                   OpenTlsIdentity(key_options, core->keys(), clock.Now()));
+  net::ServerLimits limits;
+  limits.requests_per_second_per_address = options.requests_per_second_per_address;
+  // The handler may be called before Start has returned: it waits for the server's address.
+  std::promise<net::Server*> promise;
+  const std::shared_future<net::Server*> http_ready = promise.get_future().share();
+  auto http = net::Server::Start(
+      options.listen, identity, limits,
+      [core = core.get(), http_ready](const net::Request& request,
+                                      const net::Responder& responder) {
+        Dispatch(*core, http_ready.get(), request, responder);
+      });
+  if (!http.has_value()) {
+    return http.error();
+  }
+  net::Server* const raw = http->get();
+  core->waiters().SetLater([raw](Milliseconds delay, std::function<void()> task) {
+    raw->After(delay, std::move(task));
+  });
+  core->SetPublicAddress(raw->address());
+  promise.set_value(raw);
+  RINGFENCE_TRY(RecordStart(*core, raw->address()));
+  RINGFENCE_TRY(WriteLocalFile(*core, options));
+  os::Log(os::Level::kInfo, "serving", {{"address", raw->address()}});
+  Tend(*core, *raw, key_options);
+  os::Log(os::Level::kInfo, "stopping");
+  audit::Entry stopped = core->NewEntry(kSystem, "server.stop");
+  stopped.result = "ok";
+  const Status recorded = core->RecordAlone(stopped);
+  core->waiters().ReleaseAll();
+  http->reset();
+  core->SetSequencer(nullptr);  // what was acknowledged is in the log before we go
+  return recorded;
+}
+
+}  // namespace ringfence::server

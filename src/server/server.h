@@ -1,0 +1,31 @@
+#pragma once
+
+// The server, wired: records, policy, keys, audit log and API in one unprivileged process.
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace ringfence::server {
+
+struct ServerOptions {
+  std::string state_folder;   // ringfence.db, keys/, log/, output/
+  std::string policy_folder;
+  std::string listen;         // "127.0.0.1:8443"; port 0 picks one
+  std::vector<std::string> names;
+  std::string ca_certificate_file;
+  std::string ca_key_file;
+  double requests_per_second_per_address = 2000;
+  // Where to leave what `ringfence up` needs to sign in the local administrator and to let its
+  // node join: {"server","ca_pem","token","principal","log_vkey","join_token"}. Empty: nowhere.
+  std::string local_file;
+  std::string local_principal;
+  std::string local_node;
+};
+
+// Serves until the process is told to stop (SIGTERM, SIGINT). SIGHUP reads the policy folder
+// again. Refuses to run as root.
+Status Run(const ServerOptions& options);
+
+}  // namespace ringfence::server

@@ -1,0 +1,232 @@
+// Health, at a glance and for machines.
+
+#include <algorithm>
+
+#include "fleet/node_state.h"
+#include "os/file.h"
+#include "server/routes.h"
+
+namespace ringfence::server {
+namespace {
+
+constexpr std::uint64_t kDiskBytesLeast = std::uint64_t{256} << 20U;
+
+struct Glance {
+  std::vector<std::pair<std::string, std::string>> problems;  // what, fix
+  std::vector<model::Node> nodes;
+  std::vector<model::Gpu> gpus;
+  std::vector<model::Lease> leases;  // open
+  std::int64_t entries = 0;
+  audit::TreeHead head;
+  std::size_t witnesses = 0;
+};
+
+std::size_t CountState(const Glance& glance, model::GpuState state) {
+  return static_cast<std::size_t>(
+      std::count_if(glance.gpus.begin(), glance.gpus.end(),
+                    [&](const model::Gpu& gpu) { return gpu.state == state; }));
+}
+
+std::size_t CountActive(const Glance& glance) {
+  return static_cast<std::size_t>(
+      std::count_if(glance.leases.begin(), glance.leases.end(), [](const model::Lease& lease) {
+        return lease.state == model::LeaseState::kActive;
+      }));
+}
+
+std::size_t CountReady(const Glance& glance, Timestamp now) {
+  return static_cast<std::size_t>(
+      std::count_if(glance.nodes.begin(), glance.nodes.end(), [&](const model::Node& node) {
+        return fleet::StateOf(node, now) == fleet::NodeState::kReady;
+      }));
+}
+
+void FindProblems(Core& core, Glance& glance) {
+  const Timestamp now = core.Now();
+  auto& problems = glance.problems;
+  if (glance.nodes.empty()) {
+    problems.emplace_back("no node has joined",
+                          "`ringfence node token create NAME`, then start the agent with it");
+  }
+  for (const model::Node& node : glance.nodes) {
+    const fleet::NodeState state = fleet::StateOf(node, now);
+    if (state == fleet::NodeState::kSilent) {
+      problems.emplace_back("node " + node.name + " was last heard of at " +
+                                FormatTime(node.last_seen),
+                            "look at its agent (log in STATE/logs/node.log)");
+    }
+    if (state == fleet::NodeState::kIncapable) {
+      for (const std::string& what : node.missing) {
+        problems.emplace_back("node " + node.name + " cannot run boxes: " + what, "");
+      }
+    }
+    if (!node.witness_refusal.empty()) {
+      problems.emplace_back("node " + node.name + " refuses the audit log: " + node.witness_refusal,
+                            "treat it as tampering until explained: `ringfence audit verify`");
+    }
+  }
+  for (const model::Gpu& gpu : glance.gpus) {
+    if (gpu.state == model::GpuState::kQuarantined) {
+      problems.emplace_back(gpu.uuid + " on " + gpu.node + " is quarantined: " + gpu.reason,
+                            "find the cause, then `ringfence gpu scrub " + gpu.uuid + "`");
+    }
+    if (gpu.state == model::GpuState::kLost) {
+      problems.emplace_back(gpu.uuid + " on " + gpu.node + " is lost: " + gpu.reason, "");
+    }
+  }
+  if (const std::string stuck = core.sequencer().problem(); !stuck.empty()) {
+    problems.emplace_back("the audit log does not grow: " + stuck,
+                          "make room on its disk; entries are kept in the database meanwhile");
+  }
+  const auto room = os::FreeBytes(core.sequencer().folder());
+  if (room.has_value() && *room < kDiskBytesLeast) {
+    problems.emplace_back("the server's disk has " + std::to_string(*room >> 20U) + " MiB left",
+                          "make room: when it is full, changes are refused");
+  }
+}
+
+Result<Glance> Look(Core& core) {
+  Glance glance;
+  RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(glance.nodes, core.Nodes(db));
+    RINGFENCE_ASSIGN(glance.gpus, store::ListGpus(db));
+    RINGFENCE_ASSIGN(glance.leases, store::OpenLeases(db));
+    RINGFENCE_ASSIGN(glance.entries, store::AuditSize(db));
+    return {};
+  }));
+  glance.head = core.sequencer().head();
+  for (const model::Node& node : glance.nodes) {
+    glance.witnesses += core.Witnessed(node.name) >= glance.head.size && glance.head.size > 0;
+  }
+  FindProblems(core, glance);
+  return glance;
+}
+
+void Metric(std::string& out, std::string_view name, std::string_view kind, std::string_view help,
+            std::uint64_t value) {
+  out.append("# HELP ").append(name).append(" ").append(help).append("\n");
+  out.append("# TYPE ").append(name).append(" ").append(kind).append("\n");
+  out.append(name).append(" ").append(std::to_string(value)).append("\n");
+}
+
+}  // namespace
+
+void GetHealth(const Call& /*call*/, const net::Responder& responder) {
+  responder.Send(net::Response::OfText(200, "ok\n"));
+}
+
+void GetReady(const Call& call, const net::Responder& responder) {
+  const std::string stuck = call.core.sequencer().problem();
+  const Status reads = call.core.database().Read([](store::Connection& db) -> Status {
+    RINGFENCE_TRY(store::AuditSize(db));
+    return {};
+  });
+  if (!reads.has_value() || !stuck.empty()) {
+    responder.Send(net::Response::OfError(
+        {Code::kUnavailable, reads.has_value() ? "the audit log does not grow" : "no database"}));
+    return;
+  }
+  responder.Send(net::Response::OfText(200, "ready\n"));
+}
+
+void GetMetrics(const Call& call, const net::Responder& responder) {
+  const auto glance = Look(call.core);
+  if (!glance.has_value()) {
+    responder.Send(net::Response::OfError(glance.error()));
+    return;
+  }
+  std::string out;
+  Counters& counters = call.core.counters();
+  const net::ServerStats stats = call.http->stats();
+  Metric(out, "ringfence_http_requests_total", "counter", "Requests served.", stats.requests);
+  Metric(out, "ringfence_http_refused_busy_total", "counter", "Requests answered 429.",
+         stats.refused_busy);
+  Metric(out, "ringfence_http_refused_malformed_total", "counter", "Requests that were not HTTP.",
+         stats.refused_malformed);
+  Metric(out, "ringfence_tls_handshakes_failed_total", "counter", "TLS handshakes that failed.",
+         stats.handshakes_failed);
+  Metric(out, "ringfence_http_connections", "gauge", "Open connections.", stats.connections_open);
+  Metric(out, "ringfence_http_requests_queued", "gauge", "Requests waiting for a thread.",
+         stats.requests_queued);
+  Metric(out, "ringfence_decisions_allowed_total", "counter", "Allowed by policy.",
+         counters.allowed);
+  Metric(out, "ringfence_decisions_denied_total", "counter", "Denied by policy.", counters.denied);
+  Metric(out, "ringfence_unauthenticated_total", "counter", "Callers that could not be let in.",
+         counters.unauthenticated);
+  Metric(out, "ringfence_leases_requested_total", "counter", "Leases asked for.",
+         counters.leases_requested);
+  Metric(out, "ringfence_scrubs_total", "counter", "Receipts accepted.", counters.scrubs);
+  Metric(out, "ringfence_scrubs_failed_total", "counter", "Scrubs that failed.",
+         counters.scrubs_failed);
+  Metric(out, "ringfence_node_incidents_total", "counter", "Incidents told by jailers.",
+         counters.incidents);
+  Metric(out, "ringfence_leases_open", "gauge", "Leases not closed.", glance->leases.size());
+  Metric(out, "ringfence_gpus_free", "gauge", "GPUs that may be leased.",
+         CountState(*glance, model::GpuState::kFree));
+  Metric(out, "ringfence_gpus_quarantined", "gauge", "GPUs in quarantine.",
+         CountState(*glance, model::GpuState::kQuarantined));
+  Metric(out, "ringfence_nodes_ready", "gauge", "Nodes that can run boxes now.",
+         CountReady(*glance, call.core.Now()));
+  Metric(out, "ringfence_audit_entries", "gauge", "Audit entries acknowledged.",
+         static_cast<std::uint64_t>(glance->entries));
+  Metric(out, "ringfence_audit_proven", "gauge", "Audit entries under a signed checkpoint.",
+         glance->head.size);
+  net::Response response = net::Response::OfText(200, std::move(out));
+  response.content_type = "text/plain; version=0.0.4";
+  responder.Send(std::move(response));
+}
+
+void GetStatus(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&]() -> Result<net::Response> {
+    RINGFENCE_ASSIGN(const Glance glance, Look(call.core));
+    JsonArray problems;
+    for (const auto& [what, fix] : glance.problems) {
+      problems.emplace_back(JsonObject{{"what", what}, {"fix", fix}});
+    }
+    const auto policy = call.core.policy();
+    const bool simulated = std::any_of(glance.nodes.begin(), glance.nodes.end(),
+                                       [](const model::Node& node) { return node.simulated; });
+    return net::Response::OfJson(
+        200,
+        JsonObject{
+            {"healthy", glance.problems.empty()},
+            {"version", RINGFENCE_VERSION},
+            {"simulated", simulated},
+            {"problems", std::move(problems)},
+            {"nodes", JsonObject{{"total", glance.nodes.size()},
+                                 {"ready", CountReady(glance, call.core.Now())}}},
+            {"gpus", JsonObject{{"total", glance.gpus.size()},
+                                {"free", CountState(glance, model::GpuState::kFree)},
+                                {"leased", CountState(glance, model::GpuState::kLeased)},
+                                {"dirty", CountState(glance, model::GpuState::kDirty)},
+                                {"quarantined",
+                                 CountState(glance, model::GpuState::kQuarantined)}}},
+            {"leases",
+             JsonObject{{"open", glance.leases.size()}, {"active", CountActive(glance)}}},
+            {"audit", JsonObject{{"entries", glance.entries},
+                                 {"proven", static_cast<std::int64_t>(glance.head.size)},
+                                 {"witnesses", glance.witnesses}}},
+            {"policy", JsonObject{{"digest", policy->digest()},
+                                  {"tenants", policy->tenants().size()},
+                                  {"principals", policy->principals().size()},
+                                  {"bindings", policy->bindings().size()},
+                                  {"loaded", FormatTime(call.core.policy_loaded())}}}});
+  });
+}
+
+void GetWhoAmI(const Call& call, const net::Responder& responder) {
+  JsonArray bindings;
+  for (const policy::Binding& binding : call.core.policy()->bindings()) {
+    if (binding.principal == call.caller.principal) {
+      bindings.emplace_back(
+          JsonObject{{"role", binding.role}, {"tenant", binding.tenant.text()}});
+    }
+  }
+  responder.Send(net::Response::OfJson(200, JsonObject{{"principal", call.caller.principal},
+                                                       {"kind", call.caller.kind},
+                                                       {"bindings", std::move(bindings)},
+                                                       {"token", call.caller.via},
+                                                       {"expires", FormatTime(call.caller.expires)}}));
+}
+
+}  // namespace ringfence::server

@@ -1,0 +1,45 @@
+#pragma once
+
+// Requests that wait for something to happen, without holding a thread.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace ringfence::server {
+
+// Any thread.
+class Waiters {
+ public:
+  // Runs a task soon, or after a delay, on some other thread (net::Server::After).
+  using Later = std::function<void(Milliseconds, std::function<void()>)>;
+  // Tries to answer; true when it has. `last`: the wait is over, answer with what there is.
+  using Attempt = std::function<bool(bool last)>;
+
+  void SetLater(Later later) { later_ = std::move(later); }
+
+  // Tries at once, then after each Notify(topic), and a last time after `wait`.
+  void Park(const std::string& topic, Milliseconds wait, Attempt attempt);
+  void Notify(const std::string& topic);
+  // Every waiting request gets its last attempt: the server is about to stop.
+  void ReleaseAll();
+
+ private:
+  struct Parked {
+    std::mutex mutex;
+    bool done = false;
+    Attempt attempt;
+  };
+  static void Try(Parked& parked, bool last);
+
+  Later later_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::shared_ptr<Parked>>> parked_;
+};
+
+}  // namespace ringfence::server

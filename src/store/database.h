@@ -1,0 +1,62 @@
+#pragma once
+
+// Records in an SQL database. SQLite is behind it here; whatever stands behind it keeps the same
+// promises, speaks the same SQL (parameters as $1, $2, ...) and runs the same migrations.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace ringfence::store {
+
+using Value = std::variant<std::monostate, std::int64_t, std::string, Bytes>;
+using Row = std::vector<Value>;
+
+// What a read or a write works with, only inside its callback and on its thread.
+class Connection {
+ public:
+  Connection() = default;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  virtual ~Connection() = default;
+
+  // Runs one statement. kUnavailable for a full disk or I/O error, kConflict for a broken
+  // constraint, kInternal for anything that is a defect of ours.
+  virtual Result<std::vector<Row>> Run(std::string_view sql, const std::vector<Value>& values) = 0;
+};
+
+// Typed access to a column; the wrong type is a defect of ours.
+std::int64_t IntAt(const Row& row, std::size_t column);
+const std::string& TextAt(const Row& row, std::size_t column);
+const Bytes& BlobAt(const Row& row, std::size_t column);
+
+// Any thread.
+class Database {
+ public:
+  Database() = default;
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  virtual ~Database() = default;
+
+  // Runs `work` in a transaction of its own: all of it happens, durably, or none. Returns OK only
+  // once it would survive a power cut; on any error nothing of it is visible to anybody. Writes of
+  // several threads share one commit (and so one disk sync), but never see half of each other.
+  // `work` runs on another thread; it may run while the caller waits, and never after.
+  virtual Status Write(const std::function<Status(Connection&)>& work) = 0;
+
+  // A consistent view of what is committed.
+  virtual Status Read(const std::function<Status(Connection&)>& work) = 0;
+};
+
+// Opens (or makes) a database file and brings it to the newest schema. kFailedPrecondition when
+// the file was written by a newer version than this one.
+Result<std::unique_ptr<Database>> OpenSqlite(const std::string& path);
+
+}  // namespace ringfence::store

@@ -1,0 +1,236 @@
+#include "wire/lease_json.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/encoding.h"
+
+namespace ringfence::wire {
+namespace {
+
+constexpr std::size_t kIdBytesMax = 128;
+constexpr std::size_t kReasonBytesMax = 8192;
+constexpr std::int64_t kUint32Most = std::numeric_limits<std::uint32_t>::max();
+// The largest whole number that every JSON reader keeps exactly.
+constexpr std::int64_t kIntegerMost = std::int64_t{1} << 53U;
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+Result<Environment> ReadEnvironment(JsonReader& reader) {
+  Environment environment;
+  if (!reader.Has("env")) {
+    return environment;
+  }
+  RINGFENCE_ASSIGN(const Json* const value, reader.Any("env"));
+  const std::string path = reader.Path("env");
+  const JsonObject* const object = value->if_object();
+  if (object == nullptr) {
+    return Error{Code::kInvalidArgument, path + " must be an object of names and values",
+                 "write {\"NAME\": \"value\"}", path};
+  }
+  for (const auto& member : *object) {
+    const auto* const text = member.value().if_string();
+    if (text == nullptr) {
+      return Error{Code::kInvalidArgument, path + " must have only strings as values",
+                   "put numbers and the like in quotes", path};
+    }
+    environment.emplace_back(std::string(member.key().data(), member.key().size()),
+                             std::string(text->data(), text->size()));
+  }
+  std::sort(environment.begin(), environment.end());
+  return environment;
+}
+
+Result<Timestamp> ReadTime(JsonReader& reader, std::string_view name) {
+  RINGFENCE_ASSIGN(const std::string text, reader.String(name, 40));
+  Result<Timestamp> time = ParseTime(text);
+  if (!time.has_value()) {
+    Error error = Prefix(reader.Path(name), time.error());
+    error.field = reader.Path(name);
+    return error;
+  }
+  return time;
+}
+
+Result<std::optional<Timestamp>> ReadTimeIfGiven(JsonReader& reader, std::string_view name) {
+  if (!reader.Has(name)) {
+    return std::optional<Timestamp>();
+  }
+  RINGFENCE_ASSIGN(const Timestamp time, ReadTime(reader, name));
+  return std::optional<Timestamp>(time);
+}
+
+Result<model::LeaseState> ReadState(JsonReader& reader) {
+  RINGFENCE_ASSIGN(const std::string text, reader.String("state", 40));
+  Result<model::LeaseState> state = model::ParseLeaseState(text);
+  if (!state.has_value()) {
+    Error error = Prefix(reader.Path("state"), state.error());
+    error.field = reader.Path("state");
+    return error;
+  }
+  return state;
+}
+
+Result<model::LeaseStep> ReadStep(const Json& json, const std::string& path) {
+  RINGFENCE_ASSIGN(JsonReader reader, JsonReader::Open(json, path));
+  model::LeaseStep step;
+  RINGFENCE_ASSIGN(step.state, ReadState(reader));
+  RINGFENCE_ASSIGN(step.time, ReadTime(reader, "time"));
+  RINGFENCE_ASSIGN(step.reason, reader.StringOr("reason", {}, kReasonBytesMax));
+  RINGFENCE_TRY(reader.Finish());
+  return step;
+}
+
+// What a writer writes, the reader must take: a reason that came from elsewhere is cut to its limit
+// and made UTF-8.
+std::string Storable(std::string_view reason) {
+  constexpr std::string_view kCut = "...";
+  std::string text(reason);
+  if (text.size() > kReasonBytesMax) {
+    std::size_t end = kReasonBytesMax - kCut.size();
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) {
+      --end;
+    }
+    text.resize(end);
+    text += kCut;
+  }
+  if (!IsUtf8(text)) {
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) > 0x7e; }, '?');
+  }
+  return text;
+}
+
+JsonArray ToArray(const std::vector<std::string>& texts) {
+  JsonArray array;
+  array.reserve(texts.size());
+  for (const std::string& text : texts) {
+    array.emplace_back(text);
+  }
+  return array;
+}
+
+}  // namespace
+
+Result<model::LeaseRequest> LeaseRequestFromJson(const Json& json, const std::string& path) {
+  RINGFENCE_ASSIGN(JsonReader reader, JsonReader::Open(json, path));
+  model::LeaseRequest request;
+  RINGFENCE_ASSIGN(const std::string tenant, reader.String("tenant", 256));
+  RINGFENCE_ASSIGN(request.tenant, model::TenantPath::Create(tenant));
+  RINGFENCE_ASSIGN(const auto gpus, reader.IntOr("gpus", request.gpus, 0, kUint32Most));
+  request.gpus = static_cast<std::uint32_t>(gpus);
+  // Twice the limits of the model, so that what is a little too large gets Validate's clear words.
+  RINGFENCE_ASSIGN(request.command, reader.Strings("command", 2 * model::kCommandWordsMax,
+                                                   2 * model::kCommandBytesMax));
+  RINGFENCE_ASSIGN(request.environment, ReadEnvironment(reader));
+  RINGFENCE_ASSIGN(const auto memory,
+                   reader.IntOr("memory_bytes", static_cast<std::int64_t>(request.memory_bytes_max),
+                                0, kIntegerMost));
+  request.memory_bytes_max = static_cast<std::uint64_t>(memory);
+  RINGFENCE_ASSIGN(const auto cpu,
+                   reader.IntOr("cpu_millis", request.cpu_millis_max, 0, kUint32Most));
+  request.cpu_millis_max = static_cast<std::uint32_t>(cpu);
+  RINGFENCE_ASSIGN(const auto pids, reader.IntOr("pids", request.pids_max, 0, kUint32Most));
+  request.pids_max = static_cast<std::uint32_t>(pids);
+  RINGFENCE_ASSIGN(const auto timeout,
+                   reader.IntOr("timeout_ms", request.timeout.count(), 0, kIntegerMost));
+  request.timeout = Milliseconds(timeout);
+  RINGFENCE_TRY(reader.Finish());
+  RINGFENCE_TRY(request.Validate());
+  return request;
+}
+
+JsonObject LeaseRequestToJson(const model::LeaseRequest& request) {
+  JsonObject environment;
+  for (const auto& [name, value] : request.environment) {
+    environment[name] = value;
+  }
+  JsonObject object;
+  object["tenant"] = request.tenant.text();
+  object["gpus"] = static_cast<std::int64_t>(request.gpus);
+  object["command"] = ToArray(request.command);
+  object["env"] = std::move(environment);
+  object["memory_bytes"] = static_cast<std::int64_t>(request.memory_bytes_max);
+  object["cpu_millis"] = static_cast<std::int64_t>(request.cpu_millis_max);
+  object["pids"] = static_cast<std::int64_t>(request.pids_max);
+  object["timeout_ms"] = static_cast<std::int64_t>(request.timeout.count());
+  return object;
+}
+
+Result<model::Lease> LeaseFromJson(const Json& json) {
+  RINGFENCE_ASSIGN(JsonReader reader, JsonReader::Open(json));
+  model::Lease lease;
+  RINGFENCE_ASSIGN(lease.id, reader.String("id", kIdBytesMax));
+  RINGFENCE_ASSIGN(const Json* const request, reader.Any("request"));
+  RINGFENCE_ASSIGN(lease.request, LeaseRequestFromJson(*request, "request"));
+  RINGFENCE_ASSIGN(lease.principal, reader.String("principal", kIdBytesMax));
+  RINGFENCE_ASSIGN(lease.state, ReadState(reader));
+  RINGFENCE_ASSIGN(lease.node, reader.StringOr("node", {}, kIdBytesMax));
+  if (reader.Has("gpus")) {
+    RINGFENCE_ASSIGN(lease.gpus, reader.Strings("gpus", model::kGpusPerLeaseMax, kIdBytesMax));
+  }
+  RINGFENCE_ASSIGN(lease.created, ReadTime(reader, "created"));
+  RINGFENCE_ASSIGN(lease.updated, ReadTime(reader, "updated"));
+  RINGFENCE_ASSIGN(lease.started, ReadTimeIfGiven(reader, "started"));
+  RINGFENCE_ASSIGN(lease.ended, ReadTimeIfGiven(reader, "ended"));
+  RINGFENCE_ASSIGN(lease.outcome, reader.StringOr("outcome", {}, kIdBytesMax));
+  if (reader.Has("exit_code")) {
+    RINGFENCE_ASSIGN(const auto code, reader.Int("exit_code", std::numeric_limits<int>::min(),
+                                                 std::numeric_limits<int>::max()));
+    lease.exit_code = static_cast<int>(code);
+  }
+  RINGFENCE_ASSIGN(lease.reason, reader.StringOr("reason", {}, kReasonBytesMax));
+  RINGFENCE_ASSIGN(lease.end_requested, reader.BoolOr("end_requested", false));
+  RINGFENCE_ASSIGN(lease.simulated, reader.BoolOr("simulated", false));
+  if (reader.Has("receipts")) {
+    RINGFENCE_ASSIGN(lease.receipts, reader.Strings("receipts", kLeaseReceiptsMax, kIdBytesMax));
+  }
+  if (reader.Has("steps")) {
+    RINGFENCE_ASSIGN(const auto steps, reader.Array("steps", kLeaseStepsMax));
+    lease.steps.reserve(steps.size());
+    for (const Json* step : steps) {
+      RINGFENCE_ASSIGN(auto read,
+                       ReadStep(*step, "steps[" + std::to_string(lease.steps.size()) + "]"));
+      lease.steps.push_back(std::move(read));
+    }
+  }
+  RINGFENCE_TRY(reader.Finish());
+  return lease;
+}
+
+JsonObject LeaseToJson(const model::Lease& lease) {
+  JsonArray steps;
+  steps.reserve(lease.steps.size());
+  for (const model::LeaseStep& step : lease.steps) {
+    steps.emplace_back(JsonObject{{"state", std::string(Name(step.state))},
+                                  {"time", FormatTime(step.time)},
+                                  {"reason", Storable(step.reason)}});
+  }
+  JsonObject object;
+  object["id"] = lease.id;
+  object["request"] = LeaseRequestToJson(lease.request);
+  object["principal"] = lease.principal;
+  object["state"] = std::string(Name(lease.state));
+  object["node"] = lease.node;
+  object["gpus"] = ToArray(lease.gpus);
+  object["created"] = FormatTime(lease.created);
+  object["updated"] = FormatTime(lease.updated);
+  if (lease.started.has_value()) {
+    object["started"] = FormatTime(*lease.started);
+  }
+  if (lease.ended.has_value()) {
+    object["ended"] = FormatTime(*lease.ended);
+  }
+  object["outcome"] = lease.outcome;
+  if (lease.exit_code.has_value()) {
+    object["exit_code"] = static_cast<std::int64_t>(*lease.exit_code);
+  }
+  object["reason"] = Storable(lease.reason);
+  object["end_requested"] = lease.end_requested;
+  object["simulated"] = lease.simulated;
+  object["receipts"] = ToArray(lease.receipts);
+  object["steps"] = std::move(steps);
+  return object;
+}
+
+}  // namespace ringfence::wire

@@ -1,0 +1,124 @@
+#include "wire/node_json.h"
+
+#include <limits>
+
+namespace ringfence::wire {
+namespace {
+
+constexpr std::int64_t kIntMax = std::int64_t{1} << 53U;
+
+Result<Timestamp> TimeAt(JsonReader& reader, std::string_view name) {
+  RINGFENCE_ASSIGN(const std::string text, reader.String(name, 32));
+  return ParseTime(text);
+}
+
+JsonArray ToArray(const std::vector<std::string>& texts) {
+  JsonArray array;
+  for (const std::string& text : texts) {
+    array.emplace_back(text);
+  }
+  return array;
+}
+
+}  // namespace
+
+JsonObject NodeToJson(const model::Node& node) {
+  return {{"name", node.name},
+          {"joined", FormatTime(node.joined)},
+          {"last_seen", FormatTime(node.last_seen)},
+          {"version", node.version},
+          {"missing", ToArray(node.missing)},
+          {"simulated", node.simulated},
+          {"driver_version", node.driver_version},
+          {"kernel_driver", node.kernel_driver},
+          {"library_digest", node.library_digest},
+          {"certificate_fingerprint", node.certificate_fingerprint},
+          {"certificate_previous", node.certificate_previous},
+          {"certificate_expires", FormatTime(node.certificate_expires)},
+          {"receipt_key", node.receipt_key},
+          {"witness_vkey", node.witness_vkey},
+          {"witnessed_size", static_cast<std::int64_t>(node.witnessed_size)},
+          {"witness_refusal", node.witness_refusal}};
+}
+
+Result<model::Node> NodeFromJson(const Json& json) {
+  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "node"));
+  model::Node node;
+  RINGFENCE_ASSIGN(node.name, reader.String("name"));
+  RINGFENCE_ASSIGN(node.joined, TimeAt(reader, "joined"));
+  RINGFENCE_ASSIGN(node.last_seen, TimeAt(reader, "last_seen"));
+  RINGFENCE_ASSIGN(node.version, reader.String("version"));
+  RINGFENCE_ASSIGN(node.missing, reader.Strings("missing"));
+  RINGFENCE_ASSIGN(node.simulated, reader.Bool("simulated"));
+  RINGFENCE_ASSIGN(node.driver_version, reader.String("driver_version"));
+  RINGFENCE_ASSIGN(node.kernel_driver, reader.String("kernel_driver"));
+  RINGFENCE_ASSIGN(node.library_digest, reader.String("library_digest"));
+  RINGFENCE_ASSIGN(node.certificate_fingerprint, reader.String("certificate_fingerprint"));
+  RINGFENCE_ASSIGN(node.certificate_previous, reader.String("certificate_previous"));
+  RINGFENCE_ASSIGN(node.certificate_expires, TimeAt(reader, "certificate_expires"));
+  RINGFENCE_ASSIGN(node.receipt_key, reader.String("receipt_key"));
+  RINGFENCE_ASSIGN(node.witness_vkey, reader.String("witness_vkey"));
+  RINGFENCE_ASSIGN(const std::int64_t witnessed, reader.Int("witnessed_size", 0, kIntMax));
+  node.witnessed_size = static_cast<std::uint64_t>(witnessed);
+  RINGFENCE_ASSIGN(node.witness_refusal, reader.String("witness_refusal"));
+  RINGFENCE_TRY(reader.Finish());
+  return node;
+}
+
+JsonObject GpuToJson(const model::Gpu& gpu) {
+  return {{"uuid", gpu.uuid},
+          {"node", gpu.node},
+          {"state", std::string(Name(gpu.state))},
+          {"lease", gpu.lease},
+          {"tenant", gpu.tenant},
+          {"last_receipt", gpu.last_receipt},
+          {"reason", gpu.reason},
+          {"dirty_since", FormatTime(gpu.dirty_since)},
+          {"index", gpu.index},
+          {"minor", gpu.minor},
+          {"model", gpu.model},
+          {"memory_bytes", static_cast<std::int64_t>(gpu.memory_bytes)},
+          {"pci_address", gpu.pci_address},
+          {"vbios", gpu.vbios},
+          {"gsp_firmware", gpu.gsp_firmware},
+          {"ecc", gpu.ecc},
+          {"mig", gpu.mig},
+          {"confidential_computing", gpu.confidential_computing},
+          {"processes", gpu.processes},
+          {"simulated", gpu.simulated}};
+}
+
+Result<model::Gpu> GpuFromJson(const Json& json) {
+  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "gpu"));
+  constexpr std::int64_t kU32Max = std::numeric_limits<std::uint32_t>::max();
+  model::Gpu gpu;
+  RINGFENCE_ASSIGN(gpu.uuid, reader.String("uuid"));
+  RINGFENCE_ASSIGN(gpu.node, reader.String("node"));
+  RINGFENCE_ASSIGN(const std::string state, reader.String("state"));
+  RINGFENCE_ASSIGN(gpu.state, model::ParseGpuState(state));
+  RINGFENCE_ASSIGN(gpu.lease, reader.String("lease"));
+  RINGFENCE_ASSIGN(gpu.tenant, reader.String("tenant"));
+  RINGFENCE_ASSIGN(gpu.last_receipt, reader.String("last_receipt"));
+  RINGFENCE_ASSIGN(gpu.reason, reader.String("reason"));
+  RINGFENCE_ASSIGN(gpu.dirty_since, TimeAt(reader, "dirty_since"));
+  RINGFENCE_ASSIGN(const std::int64_t index, reader.Int("index", 0, kU32Max));
+  gpu.index = static_cast<std::uint32_t>(index);
+  RINGFENCE_ASSIGN(const std::int64_t minor_number, reader.Int("minor", 0, kU32Max));
+  gpu.minor = static_cast<std::uint32_t>(minor_number);
+  RINGFENCE_ASSIGN(gpu.model, reader.String("model"));
+  RINGFENCE_ASSIGN(const std::int64_t memory, reader.Int("memory_bytes", 0, kIntMax));
+  gpu.memory_bytes = static_cast<std::uint64_t>(memory);
+  RINGFENCE_ASSIGN(gpu.pci_address, reader.String("pci_address"));
+  RINGFENCE_ASSIGN(gpu.vbios, reader.String("vbios"));
+  RINGFENCE_ASSIGN(gpu.gsp_firmware, reader.String("gsp_firmware"));
+  RINGFENCE_ASSIGN(gpu.ecc, reader.String("ecc"));
+  RINGFENCE_ASSIGN(gpu.mig, reader.String("mig"));
+  RINGFENCE_ASSIGN(gpu.confidential_computing, reader.String("confidential_computing"));
+  RINGFENCE_ASSIGN(const std::int64_t processes, reader.Int("processes", 0, kU32Max));
+  gpu.processes = static_cast<std::uint32_t>(processes);
+  RINGFENCE_ASSIGN(gpu.simulated, reader.Bool("simulated"));
+  RINGFENCE_TRY(reader.Finish());
+  return gpu;
+}
+
+}  // namespace ringfence::wire

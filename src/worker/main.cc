@@ -1,0 +1,100 @@
+// ringfence-worker: the short-lived helper that loads a vendor's library, so that the jailer need
+// not. Prints one JSON document and ends.
+//   ringfence-worker inventory --driver-root R
+//   ringfence-worker scrub --driver-root R --gpu UUID [--gpu UUID...]
+// Exit status: 0 done, 1 {"error":{"code","message"}} says why not, 2 wrong usage (said likewise).
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/code.h"
+#include "base/json.h"
+#include "gpu/inventory.h"
+#include "gpu/limits.h"
+#include "gpu/scrub.h"
+#include "os/privileges.h"
+
+namespace ringfence {
+namespace {
+
+struct Arguments {
+  std::string command;
+  std::string driver_root;
+  std::vector<std::string> gpus;
+};
+
+Result<Arguments> ParseArguments(const std::vector<std::string_view>& words) {
+  const Error usage{Code::kInvalidArgument,
+                    "usage: ringfence-worker inventory --driver-root R | scrub --driver-root R "
+                    "--gpu UUID [--gpu UUID...]"};
+  Arguments arguments;
+  if (words.empty()) {
+    return usage;
+  }
+  arguments.command = words[0];
+  for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
+    if (words[i] == "--driver-root" && arguments.driver_root.empty()) {
+      arguments.driver_root = words[i + 1];
+    } else if (words[i] == "--gpu" && arguments.gpus.size() < gpu::kGpusMax) {
+      arguments.gpus.emplace_back(words[i + 1]);
+    } else {
+      return usage;
+    }
+  }
+  const bool scrub = arguments.command == "scrub";
+  if (words.size() % 2 == 0 || arguments.driver_root.empty() ||
+      (!scrub && arguments.command != "inventory") || scrub == arguments.gpus.empty()) {
+    return usage;
+  }
+  return arguments;
+}
+
+Result<std::string> Run(const Arguments& arguments) {
+  if (arguments.command == "scrub") {
+    RINGFENCE_ASSIGN(const auto report, gpu::Scrub(arguments.driver_root, arguments.gpus));
+    return gpu::ScrubReportToJson(report);
+  }
+  RINGFENCE_ASSIGN(const auto inventory, gpu::ReadInventory(arguments.driver_root));
+  return CanonicalJson(gpu::InventoryToJson(inventory));
+}
+
+bool Print(std::string text) {
+  text += '\n';
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+         std::fflush(stdout) == 0;
+}
+
+int Fail(const Error& error, int exit_status) {
+  (void)Print(
+      CanonicalJson(JsonObject{{"error", JsonObject{{"code", std::string(Facts(error.code).label)},
+                                                    {"message", error.message.substr(0, 4096)}}}}));
+  return exit_status;
+}
+
+int Main(const std::vector<std::string_view>& words) {
+  // A core file would hold what was read from the card.
+  if (const Status status = os::SetLimit(os::Limit::kCoreBytes, 0); !status.has_value()) {
+    return Fail(status.error(), 1);
+  }
+  const Result<Arguments> arguments = ParseArguments(words);
+  if (!arguments.has_value()) {
+    return Fail(arguments.error(), kExitUsage);
+  }
+  const Result<std::string> text = Run(*arguments);
+  if (!text.has_value()) {
+    return Fail(text.error(), 1);
+  }
+  if (text->size() >= gpu::kReportBytesMax) {
+    return Fail({Code::kExhausted, "the report is over its limit"}, 1);
+  }
+  return Print(*text) ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ringfence
+
+int main(int argc, char** argv) {
+  return ringfence::Main(std::vector<std::string_view>(argv + (argc > 0 ? 1 : 0), argv + argc));
+}

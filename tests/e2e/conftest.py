@@ -1,0 +1,132 @@
+"""One Ringfence for the tests of a module, started as a user would, in a folder of its own."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("RINGFENCE_BUILD_DIR", ROOT / "build" / "test"))
+PROGRAM = BUILD / "ringfence"
+
+
+class Ringfence:
+    """A running `ringfence up` and the command line that talks to it."""
+
+    def __init__(self, state, up_args=()):
+        self.state = pathlib.Path(state)
+        self.up_args = list(up_args)
+
+    def environment(self, token=None):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("RINGFENCE_")}
+        env.update({"RINGFENCE_STATE": str(self.state), "NO_COLOR": "1"})
+        if token:
+            env["RINGFENCE_TOKEN"] = token
+        return env
+
+    def __call__(self, *words, token=None, timeout=120, stdin=None, env=None):
+        """Runs a command; returns the finished process with text in stdout and stderr."""
+        return subprocess.run(
+            [PROGRAM, *map(str, words)],
+            env={**self.environment(token), **(env or {})},
+            input=stdin,
+            stdin=None if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def ok(self, *words, **options):
+        done = self(*words, **options)
+        assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def json(self, *words, **options):
+        return json.loads(self.ok(*words, "--output", "json", **options))
+
+    def up(self):
+        return self.ok("up", "--detach", "--listen", "127.0.0.1:0", *self.up_args)
+
+    def down(self):
+        return self.ok("down")
+
+    def token(self, principal):
+        return self.json("token", "create", "--as", principal)["token"]
+
+    def logs(self):
+        text = ""
+        for log in sorted((self.state / "logs").glob("*.log")):
+            text += f"--- {log.name}\n" + log.read_text(errors="replace")[-4000:]
+        return text
+
+    def pid_of(self, program, *words):
+        """The pids of this instance's processes that run `program` with `words` among its arguments."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+                environment = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            text = [a.decode(errors="replace") for a in arguments if a]
+            if not text or os.path.basename(text[0]) != program:
+                continue
+            mine = any(str(self.state) in a for a in text) or str(self.state).encode() in environment
+            if mine and all(word in text for word in words):
+                found.append(int(entry.name))
+        return found
+
+
+def wait_until(condition, what, seconds=60):
+    """Waits for a condition; never for a time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"waited {seconds} s in vain for {what}")
+
+
+def start(state, up_args=()):
+    instance = Ringfence(state, up_args)
+    try:
+        instance.up()
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{instance.logs()}") from error
+    return instance
+
+
+@pytest.fixture(scope="module")
+def ringfence():
+    if os.geteuid() != 0:
+        pytest.skip("a node needs root for its jailer: run the tests as root")
+    state = tempfile.mkdtemp(prefix="ringfence-e2e-")
+    os.chmod(state, 0o755)
+    instance = start(state)
+    missing = [node["missing"] for node in instance.json("node", "list")]
+    if any(missing):
+        instance.down()
+        shutil.rmtree(state)
+        pytest.skip(f"this machine cannot run boxes: {missing}")
+    yield instance
+    instance("down")
+    if os.environ.get("RINGFENCE_KEEP"):
+        print("state kept in", state)
+    else:
+        shutil.rmtree(state, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def developer(ringfence):
+    """The token of somebody who may run jobs for acme/research/vision and nothing of globex."""
+    return ringfence.token("alice@acme.example")

@@ -1,0 +1,214 @@
+"""Goal: policy decides, at every door, and each denial is on record.
+
+Method: act as members of different departments through tokens.
+"""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+
+import yaml
+
+from conftest import ROOT
+
+
+def denied(done):
+    assert done.returncode == 3, (done.returncode, done.stdout, done.stderr)
+    return done.stderr
+
+
+def test_another_departments_tenant_is_denied_and_audited(ringfence, developer):
+    text = denied(ringfence("run", "-t", "globex/genomics/folding", "--", "true", token=developer))
+    assert "globex/genomics/folding" in text and "lease.request" in text
+    entries = ringfence.json("audit", "list", "--action", "lease.request")
+    last = entries[-1]["entry"] if entries[0]["index"] < entries[-1]["index"] else entries[0]["entry"]
+    assert last["decision"] == "deny" and last["actor"]["principal"] == "alice@acme.example"
+    assert last["tenant"] == "globex/genomics/folding"
+
+
+def test_leases_of_others_are_neither_listed_nor_readable(ringfence, developer):
+    grace = ringfence.token("grace@globex.example")
+    ringfence.ok("run", "-t", "globex/genomics/folding", "--", "true", token=grace)
+    lease = ringfence.json("lease", "list", token=grace)[0]
+    assert lease["id"] not in [one["id"] for one in ringfence.json("lease", "list", token=developer)]
+    for words in (["lease", "show"], ["lease", "logs"], ["lease", "end"]):
+        denied(ringfence(*words, lease["id"], token=developer))
+
+
+def test_a_developer_cannot_administer(ringfence, developer):
+    for words in (["token", "create", "--as", "admin"], ["token", "list"], ["audit", "list"],
+                  ["policy", "reload"], ["node", "token", "create", "n2"]):
+        denied(ringfence(*words, token=developer))
+
+
+def test_an_auditor_reads_and_changes_nothing(ringfence):
+    amir = ringfence.token("amir@audit.example")
+    assert ringfence.json("audit", "list", token=amir)
+    assert ringfence.json("lease", "list", token=amir) is not None
+    denied(ringfence("run", "-t", "acme/research/vision", "--", "true", token=amir))
+    denied(ringfence("token", "create", "--as", "admin", token=amir))
+
+
+def test_a_revoked_token_opens_nothing(ringfence):
+    made = ringfence.json("token", "create", "--as", "alice@acme.example")
+    ringfence.ok("whoami", token=made["token"])
+    ringfence.ok("token", "revoke", made["id"])
+    assert "revoked" in denied(ringfence("whoami", token=made["token"]))
+
+
+def test_a_damaged_token_opens_nothing(ringfence, developer):
+    damaged = developer[:-2] + ("AA" if developer[-2:] != "AA" else "BB")
+    denied(ringfence("whoami", token=damaged))
+
+
+def test_reading_the_log_is_on_record(ringfence):
+    amir = ringfence.token("amir@audit.example")
+    ringfence.ok("audit", "show", "0", token=amir)
+    reads = [item["entry"] for item in ringfence.json("audit", "list", "--action", "audit.read")]
+    assert any(entry["actor"]["principal"] == "amir@audit.example" and entry["detail"]["what"] == "entry 0"
+               for entry in reads)
+
+
+def test_a_bad_policy_changes_nothing(ringfence):
+    before = ringfence.json("policy", "show")["digest"]
+    bad = ringfence.state / "policy" / "bad.yaml"
+    bad.write_text("kind: Tenant\nmetadata: {name: acme/research/vision/too/deep}\n")
+    try:
+        done = ringfence("policy", "reload")
+        assert done.returncode == 2 and "bad.yaml:" in done.stderr, done.stderr
+        assert ringfence("policy", "check", ringfence.state / "policy").returncode == 1
+    finally:
+        bad.unlink()
+    assert ringfence.json("policy", "show")["digest"] == before
+
+
+class Api:
+    """Plain HTTPS, without our own client."""
+
+    def __init__(self, ringfence, token=None):
+        context = json.loads((ringfence.state / "cli" / "context.json").read_text())
+        self.base = "https://" + context["server"]
+        self.token = token or context["token"]
+        self.tls = ssl.create_default_context(cadata=context["ca_pem"])
+
+    def __call__(self, method, path, body=None, headers=None, raw=None):
+        data = raw if raw is not None else (json.dumps(body).encode() if body is not None else None)
+        request = urllib.request.Request(self.base + path, data=data, method=method, headers={
+            "Authorization": "Bearer " + self.token, "Content-Type": "application/json", **(headers or {})})
+        try:
+            with urllib.request.urlopen(request, context=self.tls, timeout=60) as answer:
+                return answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers, error.read()
+
+
+def test_problem_documents(ringfence):
+    api = Api(ringfence)
+    for method, path, body, status, code in [
+        ("GET", "/v1/nothing", None, 404, "not_found"),
+        ("PUT", "/v1/leases", {}, 405, "invalid_argument"),
+        ("POST", "/v1/leases", {"tenant": "acme/research/vision"}, 400, "invalid_argument"),
+        ("POST", "/v1/leases", {"tenant": "acme/research/vision", "command": ["x"], "gpu": 1}, 400, "invalid_argument"),
+        ("POST", "/v1/leases", [], 400, "invalid_argument"),
+        ("GET", "/v1/leases?limit=0", None, 400, "invalid_argument"),
+        ("GET", "/v1/audit/log/..%2f..%2fkeys%2flog.key", None, 400, None),
+        ("GET", "/v1/audit/log/keys", None, 404, "not_found"),
+        ("POST", "/v1/agent/report", {}, 401, "unauthenticated"),
+        ("POST", "/v1/agent/join", {"secret": "AAAA", "request": "", "receipt_key": "", "key_proof": "", "witness": ""}, 400, None),
+    ]:
+        got, headers, text = api(method, path, body)
+        assert got == status, (method, path, got, text)
+        assert headers["Content-Type"].startswith("application/problem+json"), (path, headers)
+        problem = json.loads(text)
+        assert problem["status"] == got and problem["detail"]
+        if code:
+            assert problem["code"] == code, (path, problem)
+    assert Api(ringfence, token="rf_x_y")("GET", "/v1/status")[0] == 401
+
+
+def test_garbage_and_oversized_requests(ringfence):
+    api = Api(ringfence)
+    assert api("POST", "/v1/leases", raw=b"\xff\xfe{")[0] == 400
+    assert api("POST", "/v1/leases", raw=b'{"tenant":"a","tenant":"b"}')[0] == 400
+    assert api("POST", "/v1/leases", raw=b"[" * 5000)[0] == 400
+    try:
+        assert api("POST", "/v1/leases", raw=b"x" * (3 << 20))[0] == 413
+    except (urllib.error.URLError, ConnectionError, BrokenPipeError):
+        pass  # cut off while still sending: refused all the same
+    assert api("GET", "/v1/status")[0] == 200
+
+
+def test_idempotency(ringfence):
+    api = Api(ringfence)
+    body = {"tenant": "acme/research/vision", "command": ["true"]}
+    key = {"Idempotency-Key": "the-same-key-1"}
+    first = api("POST", "/v1/leases", body, key)
+    again = api("POST", "/v1/leases", body, key)
+    assert first[0] == again[0] == 201
+    assert json.loads(first[2])["id"] == json.loads(again[2])["id"]
+    other = api("POST", "/v1/leases", {**body, "command": ["false"]}, key)
+    assert other[0] == 409
+    token = {"Idempotency-Key": "the-same-key-2"}
+    one = json.loads(api("POST", "/v1/tokens", {"principal": "alice@acme.example"}, token)[2])
+    two = json.loads(api("POST", "/v1/tokens", {"principal": "alice@acme.example"}, token)[2])
+    assert one == two and one["token"]
+
+
+def test_paging_gives_everything_once(ringfence):
+    api = Api(ringfence)
+    whole = [item["id"] for item in json.loads(api("GET", "/v1/leases?limit=1000")[2])["items"]]
+    paged, cursor = [], ""
+    while True:
+        page = json.loads(api("GET", "/v1/leases?limit=2" + (f"&cursor={cursor}" if cursor else ""))[2])
+        paged += [item["id"] for item in page["items"]]
+        cursor = page.get("next_cursor")
+        if not cursor:
+            break
+    assert paged == whole and len(set(whole)) == len(whole)
+
+
+def test_answers_are_what_the_contract_says(ringfence):
+    """Every GET without parameters, validated against api/openapi.yaml."""
+    import jsonschema
+
+    contract = yaml.safe_load((ROOT / "api" / "openapi.yaml").read_text())
+
+    def resolve(node):
+        if isinstance(node, dict):
+            if "$ref" in node:
+                target = contract
+                for part in node["$ref"][2:].split("/"):
+                    target = target[part]
+                return resolve(target)
+            return {key: resolve(value) for key, value in node.items()}
+        return [resolve(value) for value in node] if isinstance(node, list) else node
+
+    api = Api(ringfence)
+    lease = json.loads(api("GET", "/v1/leases?limit=1")[2])["items"][0]["id"]
+    node = json.loads(api("GET", "/v1/nodes")[2])["items"][0]["name"]
+    values = {"{lease}": lease, "{node}": node, "{index}": "0", "{file}": "checkpoint"}
+    checked = 0
+    for path, operations in contract["paths"].items():
+        if "get" not in operations or path.startswith("/v1/agent"):
+            continue
+        url = path
+        for name, value in values.items():
+            url = url.replace(name, value)
+        status, headers, text = api("GET", url)
+        assert status == 200, (url, status, text)
+        content = operations["get"]["responses"]["200"]["content"]
+        kind = headers["Content-Type"].split(";")[0]
+        assert kind in content, (url, kind)
+        if kind == "application/json":
+            jsonschema.Draft202012Validator(resolve(content[kind]["schema"])).validate(json.loads(text))
+        checked += 1
+    assert checked >= 20
+
+
+def test_metrics_and_health(ringfence):
+    api = Api(ringfence)
+    assert api("GET", "/healthz")[2] == b"ok\n"
+    assert api("GET", "/readyz")[0] == 200
+    text = api("GET", "/metrics")[2].decode()
+    assert "ringfence_gpus_free" in text and "ringfence_decisions_denied_total" in text
