@@ -95,7 +95,9 @@ int FailurePlan::Next(const gpu::FailureSwitches& switches, const std::string& k
     return 0;
   }
   const std::lock_guard lock(mutex_);
-  return calls_[key + "/" + function]++ >= found->second.after ? found->second.result : 0;
+  const gpu::FailureSwitch& failure = found->second;
+  const std::uint64_t call = calls_[key + "/" + function]++;
+  return call >= failure.after && call - failure.after < failure.times ? failure.result : 0;
 }
 
 }  // namespace ringfence::sim

@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <charconv>
+#include <cstdlib>
 
 #include "agent/credentials.h"
 #include "agent/lease_runner.h"
 #include "agent/link.h"
 #include "audit/note.h"
+#include "base/code.h"
 #include "base/encoding.h"
 #include "crypto/dsse.h"
 #include "crypto/random.h"
@@ -304,7 +306,13 @@ Status Run(const AgentOptions& options) {
   Node node{options.node, credentials_path, *jailer, holder, runner, witness, {}, {}};
   node.witnessed = witness.seen().size;
   const std::jthread work([&node](const std::stop_token& stop) { Work(node, stop); });
-  return Tend(node);
+  const Status ended = Tend(node);
+  os::Log(os::Level::kInfo, "stopping",
+          {{"why", ended.has_value() ? "told to" : ended.error().message}});
+  // The other threads wait for boxes that the jailer ends after us, or for a server that may be
+  // gone. Nothing of theirs needs an orderly end: whatever they were at, the next agent takes up
+  // from the jailer's and the server's records, as it would after a crash.
+  std::quick_exit(ended.has_value() ? kExitOk : Facts(ended.error().code).exit_status);
 }
 
 }  // namespace ringfence::agent

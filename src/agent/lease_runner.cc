@@ -218,7 +218,7 @@ void LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link,
   if (!receipt.has_value() && receipt.error().code == Code::kNotFound && !lease.empty()) {
     receipt = jailer_.Scrub("", gpus);  // the jailer lost its record, or never started this one
   }
-  if (!receipt.has_value() && receipt.error().code == Code::kUnavailable) {
+  if (!receipt.has_value() && !jailer_.Hello().has_value()) {
     return;  // the pair ended: whoever comes next takes it up again
   }
   if (gpus.empty()) {

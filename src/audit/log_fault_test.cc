@@ -169,6 +169,8 @@ std::string Explain(const VerifyReport& report) {
   return text;
 }
 
+constexpr std::uint64_t kBigSize = 10000;  // each accident copies all of it
+
 struct Scenario {
   std::uint64_t old_size;
   std::uint64_t batch;
@@ -198,14 +200,15 @@ void CheckRecovery(const std::string& folder, const Scenario& scenario, bool ack
   ASSERT_TRUE(head == HeadOf(scenario.old_size) || head == HeadOf(new_size)) << where;
   const VerifyReport found = Verify(folder);
   ASSERT_TRUE(found.ok) << where << ": " << Explain(found);
+  if (scenario.old_size > kBigSize) {
+    return;
+  }
   // Other entries than those of the batch that was lost: no trace of it may remain.
   (void)writer->Append(Samples(10000, 3)).value();
   const VerifyReport after = Verify(folder);
   ASSERT_TRUE(after.ok) << where << ", after going on: " << Explain(after);
   ASSERT_EQ(after.size, head.size + 3);
 }
-
-constexpr std::uint64_t kBigSize = 10000;  // each accident copies all of it
 
 // With `link`, full tiles are not copied but linked: nothing changes them.
 void CopyLog(const std::string& from, const std::string& to, bool link) {

@@ -17,7 +17,8 @@
 
 namespace ringfence::cli {
 
-inline constexpr std::size_t kAnswerBytesMax = 16 * 1024 * 1024;
+// A bundle of 256 of the longest audit entries is a little over 16 MiB.
+inline constexpr std::size_t kAnswerBytesMax = 17 * 1024 * 1024;
 inline constexpr std::size_t kListMax = 100000;  // items of one list, over all pages
 
 using QueryItems = std::vector<std::pair<std::string_view, std::string>>;

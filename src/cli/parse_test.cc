@@ -141,7 +141,7 @@ TEST(ParseTest, EveryExampleParses) {
 
 TEST(ParseTest, TheDocumentIsCurrent) {
   const std::string path = std::string(RINGFENCE_SOURCE_DIR) + "/docs/cli.md";
-  EXPECT_EQ(os::ReadText(path, 1 << 20).value(), Document(AllCommands()))
+  EXPECT_TRUE(os::ReadText(path, 1 << 20).value() == Document(AllCommands()))
       << "write it again: ringfence __docs > docs/cli.md";
 }
 

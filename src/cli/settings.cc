@@ -150,7 +150,7 @@ class SettingsLoader {
                                   "found in " + folder};
         return;
       }
-      if (folder == "/" || folder.empty()) {
+      if (folder == input_.search_top || folder == "/" || folder.empty()) {
         return;
       }
       folder = FolderOf(folder);

@@ -114,6 +114,7 @@ struct SettingsInput {
   std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, std::string>> flags;  // Parsed::options
   std::string folder;                                      // the current one, absolute
+  std::string search_top = "/";  // the last folder in which a state folder is looked for
   std::string system_file = "/etc/ringfence/ringfence.yaml";
   std::string host_name = "localhost";
 };

@@ -16,6 +16,7 @@ namespace {
 SettingsInput InputIn(const TestFolder& folder) {
   SettingsInput input;
   input.folder = folder.folder.path();
+  input.search_top = folder.folder.path();
   input.system_file = folder.Path("etc/ringfence.yaml");
   return input;
 }

@@ -54,6 +54,7 @@ inline AppResult RunLine(const std::string& folder, std::vector<std::string> wor
   input.words = std::move(words);
   input.settings.environment = std::move(environment);
   input.settings.folder = folder;
+  input.settings.search_top = folder;
   input.settings.system_file = folder + "/no-such-file";
   std::ostringstream out;
   std::ostringstream err;

@@ -107,7 +107,7 @@ Status Supervisor::Prepare() {
   local_file_ = StateFile("server/local.json");
   seen_state_ = settings_.state();
   if (os::IsRoot() && (!CanReach(StateFile("server/x"), users_.server_uid, users_.server_gid) ||
-                       !CanReach(StateFile("node/x"), users_.agent_uid, users_.agent_gid))) {
+                       !CanReach(StateFile("x"), users_.agent_uid, users_.agent_gid))) {
     RINGFENCE_TRY(os::MakeDirs(kSeenState, 0755));
     seen_state_ = kSeenState;
   }
@@ -142,7 +142,10 @@ Status Supervisor::StartServer() {
       before.has_value() && settings_.Text(Setting::kServerListen).ends_with(":0") &&
       server_.start_at != SteadyTime{}) {
     // Restarted: the port that was picked is the one that everybody knows.
-    spawn.environment.push_back("RINGFENCE_LISTEN=" + before->server);
+    const std::string name = std::string(Spec(Setting::kServerListen).environment) + "=";
+    std::erase_if(spawn.environment,
+                  [&](const std::string& one) { return one.starts_with(name); });
+    spawn.environment.push_back(name + before->server);
   }
   if (NodeMustJoin()) {
     spawn.environment.push_back(std::string(kLocalNodeVariable) + "=" +

@@ -61,8 +61,11 @@ Result<FailureSwitches> ReadFailures(JsonReader& reader, const char* name) {
       RINGFENCE_ASSIGN(JsonReader inner, JsonReader::Open(member.value(), path));
       RINGFENCE_ASSIGN(const std::int64_t result, inner.Int("result", 1, 999));
       RINGFENCE_ASSIGN(const std::int64_t after, inner.IntOr("after", 0, 0, INT32_MAX));
+      RINGFENCE_ASSIGN(const std::int64_t times,
+                       inner.IntOr("times", FailureSwitch::kAlways, 1, INT32_MAX));
       RINGFENCE_TRY(inner.Finish());
-      failure = {static_cast<int>(result), static_cast<std::uint64_t>(after)};
+      failure = {static_cast<int>(result), static_cast<std::uint64_t>(after),
+                 static_cast<std::uint64_t>(times)};
     } else {
       const std::int64_t* number = member.value().if_int64();
       if (number == nullptr || *number < 1 || *number > 999) {
@@ -202,7 +205,8 @@ Result<int> ReadCudaVersion(JsonReader& reader) {
 Json FailuresToJson(const FailureSwitches& switches) {
   JsonObject object;
   for (const auto& [name, failure] : switches) {
-    object[name] = JsonObject{{"result", failure.result}, {"after", failure.after}};
+    object[name] =
+        JsonObject{{"result", failure.result}, {"after", failure.after}, {"times", failure.times}};
   }
   return object;
 }

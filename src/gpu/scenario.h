@@ -17,10 +17,13 @@ namespace ringfence::gpu {
 inline constexpr std::size_t kScenarioBytesMax = 1U << 20U;
 inline constexpr std::size_t kSimulatedGpusMax = 64;
 
-// Makes a function of the vendor's answer `result` from its call number `after` (from 0) on.
+// Makes a function of the vendor's answer `result` from its call number `after` (from 0) on, for so
+// many `times`.
 struct FailureSwitch {
   int result = 0;
   std::uint64_t after = 0;
+  std::uint64_t times = kAlways;
+  static constexpr std::uint64_t kAlways = 0x7fffffff;
 };
 using FailureSwitches = std::map<std::string, FailureSwitch, std::less<>>;
 

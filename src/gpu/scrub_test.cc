@@ -117,7 +117,7 @@ TEST(Scrub, EveryFailingCallIsAnError) {
     for (; after < kCallsMax; ++after) {
       // As a failure of the library as a whole: some of these functions name no GPU.
       std::string scenario = OneSmallGpu();
-      scenario.insert(1, R"("fail":{")" + function + R"(":{"result":999,"after":)" +
+      scenario.insert(1, R"("fail":{")" + function + R"(":{"result":999,"times":1,"after":)" +
                              std::to_string(after) + "}},");
       root.Make(scenario);
       const Result<ScrubReport> report = Scrub(root.path(), {kSmallUuid});

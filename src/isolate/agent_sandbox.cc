@@ -9,11 +9,13 @@ namespace {
 
 // What name lookup, TLS and the C library read while a program runs.
 constexpr const char* kReadPaths[] = {
-    "/etc/resolv.conf", "/etc/hosts",         "/etc/nsswitch.conf", "/etc/host.conf",
-    "/etc/gai.conf",    "/etc/services",      "/etc/protocols",     "/etc/ssl/openssl.cnf",
-    "/etc/localtime",   "/etc/ld.so.cache",   "/etc/passwd",        "/usr/lib",
-    "/usr/share/zoneinfo", "/proc/self",      "/proc/sys/vm",       "/proc/meminfo",
-    "/proc/cpuinfo",    "/proc/uptime",       "/sys/devices/system/cpu",
+    "/etc/resolv.conf",        "/etc/hosts",           "/etc/nsswitch.conf",
+    "/etc/host.conf",          "/etc/gai.conf",        "/etc/services",
+    "/etc/protocols",          "/etc/ssl/openssl.cnf", "/etc/localtime",
+    "/etc/ld.so.cache",        "/etc/passwd",          "/usr/lib",
+    "/usr/share/zoneinfo",     "/proc/self",           "/proc/sys/vm",
+    "/proc/meminfo",           "/proc/cpuinfo",        "/proc/uptime",
+    "/sys/devices/system/cpu",
 };
 
 }  // namespace

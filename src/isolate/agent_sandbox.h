@@ -12,8 +12,8 @@
 namespace ringfence::isolate {
 
 struct AgentSandbox {
-  std::string state_folder;  // the only place it may write
-  std::vector<std::string> read_paths;  // more to read; one that is not there is passed over
+  std::string state_folder;                  // the only place it may write
+  std::vector<std::string> read_paths;       // more to read; one that is not there is passed over
   std::vector<std::uint16_t> connect_ports;  // the server's; enforced where Landlock knows ports
 };
 

@@ -83,8 +83,8 @@ Result<BoxSpec> BuildSteps(const BoxPlace& place, const BoxPlan& plan) {
                    BuildBoxRoot(spec.root_folder, place.host_root, spec.first_uid));
   RINGFENCE_ASSIGN(spec.nodes, MakeNodes(place, plan));
   RINGFENCE_TRY(GiveFiles(plan.files, spec.first_uid + kJobUid));
-  RINGFENCE_TRY(os::WriteFile(bundle + "/config.json", AsBytes(CanonicalJson(BoxConfig(spec))),
-                              0600));
+  RINGFENCE_TRY(
+      os::WriteFile(bundle + "/config.json", AsBytes(CanonicalJson(BoxConfig(spec))), 0600));
   return spec;
 }
 
@@ -132,10 +132,22 @@ Result<LaunchedBox> LaunchBox(const BoxPlace& place, const BoxPlan& plan) {
   RINGFENCE_ASSIGN(os::SocketPair status, os::MakeSocketPair(kStatusBytesMax));
   os::SpawnOptions spawn;
   spawn.path = place.runtime;
-  spawn.arguments = {"runtime",       "--root",     RuntimeState(place),    "--log",
-                     bundle + "/log", "--log-format", "json",               "run",
-                     "--detach",      "--bundle",   bundle,                 "--pid-file",
-                     bundle + "/pid", "--preserve-fds", "1",                lease};
+  spawn.arguments = {"runtime",
+                     "--root",
+                     RuntimeState(place),
+                     "--log",
+                     bundle + "/log",
+                     "--log-format",
+                     "json",
+                     "run",
+                     "--detach",
+                     "--bundle",
+                     bundle,
+                     "--pid-file",
+                     bundle + "/pid",
+                     "--preserve-fds",
+                     "1",
+                     lease};
   spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   spawn.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {status.second.get(), 3}};
   spawn.parent_death_signal = kSigKill;
@@ -179,8 +191,7 @@ std::string RuntimeComplaint(const BoxPlace& place, const std::string& lease) {
   return last;
 }
 
-Status TakeDownBox(const BoxPlace& place, const std::string& lease,
-                   const gpu::DriverFiles& files) {
+Status TakeDownBox(const BoxPlace& place, const std::string& lease, const gpu::DriverFiles& files) {
   const std::string cgroup = BoxCgroup(place, lease);
   RINGFENCE_TRY(os::KillCgroup(cgroup));
   RINGFENCE_TRY(os::RemoveCgroup(cgroup));

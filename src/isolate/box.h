@@ -45,7 +45,7 @@ Result<BoxSpec> BuildBox(const BoxPlace& place, const BoxPlan& plan);
 // The runtime's process is under way; when it has ended well the box runs.
 struct LaunchedBox {
   int runtime_pid = 0;
-  os::UniqueFd out;     // read ends
+  os::UniqueFd out;  // read ends
   os::UniqueFd err;
   os::UniqueFd status;  // ringfence-init's line; closing it ends the box
 };

@@ -46,9 +46,8 @@ JsonArray Mounts(const BoxSpec& spec) {
     mounts.push_back(Bind(file.host_path, file.box_path, false));
   }
   mounts.push_back(Mount("tmpfs", "tmpfs", "/tmp", {"nosuid", "nodev", "mode=1777", half}));
-  mounts.push_back(
-      Mount("tmpfs", "tmpfs", "/home/job",
-            {"nosuid", "nodev", "mode=0700", "uid=" + job, "gid=" + job, half}));
+  mounts.push_back(Mount("tmpfs", "tmpfs", "/home/job",
+                         {"nosuid", "nodev", "mode=0700", "uid=" + job, "gid=" + job, half}));
   mounts.push_back(Bind(spec.init_host_path, kBoxInitPath, false));
   for (const gpu::DriverMount& mount : spec.driver_mounts) {
     mounts.push_back(Bind(mount.host_path, mount.box_path, mount.writable));
@@ -106,7 +105,9 @@ JsonObject Process(const BoxSpec& spec) {
                                   {"inheritable", JsonArray()},
                                   {"permitted", JsonArray()},
                                   {"ambient", JsonArray()}}},
-      {"rlimits", JsonArray{limit("RLIMIT_CORE", 0), limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))}},
+      {"rlimits",
+       JsonArray{limit("RLIMIT_CORE", 0),
+                 limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))}},
       {"noNewPrivileges", true},
       {"oomScoreAdj", kOomScore},
   };
@@ -148,14 +149,32 @@ JsonObject Linux(const BoxSpec& spec) {
       {"rootfsPropagation", "private"},
       {"resources", Resources(spec)},
       {"seccomp", BoxSeccomp()},
-      {"maskedPaths",
-       Texts({"/proc/acpi", "/proc/asound", "/proc/config.gz", "/proc/interrupts", "/proc/kcore",
-              "/proc/keys", "/proc/kallsyms", "/proc/key-users", "/proc/kpagecount",
-              "/proc/kpageflags", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
-              "/proc/slabinfo", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
-              "/sys/firmware", "/sys/fs", "/sys/hypervisor", "/sys/kernel/btf",
-              "/sys/kernel/debug", "/sys/kernel/security", "/sys/kernel/slab",
-              "/sys/kernel/tracing", "/sys/devices/virtual/powercap"})},
+      {"maskedPaths", Texts({"/proc/acpi",
+                             "/proc/asound",
+                             "/proc/config.gz",
+                             "/proc/interrupts",
+                             "/proc/kcore",
+                             "/proc/keys",
+                             "/proc/kallsyms",
+                             "/proc/key-users",
+                             "/proc/kpagecount",
+                             "/proc/kpageflags",
+                             "/proc/latency_stats",
+                             "/proc/sched_debug",
+                             "/proc/scsi",
+                             "/proc/slabinfo",
+                             "/proc/timer_list",
+                             "/proc/timer_stats",
+                             "/proc/vmallocinfo",
+                             "/sys/firmware",
+                             "/sys/fs",
+                             "/sys/hypervisor",
+                             "/sys/kernel/btf",
+                             "/sys/kernel/debug",
+                             "/sys/kernel/security",
+                             "/sys/kernel/slab",
+                             "/sys/kernel/tracing",
+                             "/sys/devices/virtual/powercap"})},
       {"readonlyPaths",
        Texts({"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"})},
   };

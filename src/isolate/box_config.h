@@ -34,7 +34,7 @@ struct BoxSpec {
   std::string root_folder;
   std::string init_host_path;
   std::uint64_t open_files_max = 1024;
-  unsigned first_uid = 0;  // on the host, of the box's root; kBoxUidCount follow
+  unsigned first_uid = 0;             // on the host, of the box's root; kBoxUidCount follow
   std::vector<BoxFile> system_files;  // /usr and what of /etc comes from the host
   std::vector<BoxNode> nodes;
   std::vector<gpu::DriverMount> driver_mounts;

@@ -97,8 +97,7 @@ void ConfineCommand(int abi, char** options) {
 // This process itself needs no file at all. It keeps the right to signal, which a scope would take.
 void ConfineInit(int abi) {
   const landlock::RulesetAttr attr{landlock::FsRightsOf(abi), landlock::NetRightsOf(abi), 0};
-  const int ruleset =
-      static_cast<int>(syscall(landlock::kSysCreateRuleset, &attr, sizeof attr, 0));
+  const int ruleset = static_cast<int>(syscall(landlock::kSysCreateRuleset, &attr, sizeof attr, 0));
   if (ruleset < 0 || landlock::RestrictSelf(ruleset) != 0) {
     Refuse("Landlock for init");
   }

@@ -25,8 +25,8 @@ constexpr TextFile kEtcFiles[] = {
 };
 
 constexpr const char* kFolders[] = {
-    "/dev", "/etc", "/etc/ssl", "/home", "/home/job", "/proc", "/run", "/run/ringfence",
-    "/sys", "/tmp", "/usr",     "/var",  "/var/tmp",
+    "/dev",           "/etc", "/etc/ssl", "/home", "/home/job", "/proc",    "/run",
+    "/run/ringfence", "/sys", "/tmp",     "/usr",  "/var",      "/var/tmp",
 };
 
 // What programs of the host's /usr look for in /etc, and that says nothing about the host's

@@ -221,8 +221,7 @@ std::string SealGrant(const crypto::SigningKey& server, const Grant& grant) {
 }
 
 Result<Grant> OpenGrant(const crypto::PublicKey& server, std::string_view envelope) {
-  RINGFENCE_ASSIGN(const std::string payload,
-                   crypto::OpenEnvelope(server, kGrantType, envelope));
+  RINGFENCE_ASSIGN(const std::string payload, crypto::OpenEnvelope(server, kGrantType, envelope));
   RINGFENCE_ASSIGN(const Json json, ParseJson(payload, crypto::kEnvelopeBytesMax));
   return GrantFromJson(json);
 }
@@ -259,8 +258,7 @@ std::string SealReceipt(const crypto::SigningKey& jailer, const Receipt& receipt
 }
 
 Result<Receipt> OpenReceipt(const crypto::PublicKey& jailer, std::string_view envelope) {
-  RINGFENCE_ASSIGN(const std::string payload,
-                   crypto::OpenEnvelope(jailer, kReceiptType, envelope));
+  RINGFENCE_ASSIGN(const std::string payload, crypto::OpenEnvelope(jailer, kReceiptType, envelope));
   RINGFENCE_ASSIGN(const Json json, ParseJson(payload, crypto::kEnvelopeBytesMax));
   return ReceiptFromJson(json);
 }

@@ -30,8 +30,7 @@ Result<Incident> OpenIncident(const crypto::PublicKey& jailer, std::string_view 
   RINGFENCE_ASSIGN(incident.time, ParseTime(time));
   RINGFENCE_ASSIGN(incident.what, reader.String("what", kNameBytesMax));
   RINGFENCE_ASSIGN(incident.detail, reader.String("detail", kIncidentDetailBytesMax));
-  RINGFENCE_ASSIGN(const std::int64_t dropped,
-                   reader.Int("dropped", 0, std::int64_t{1} << 53U));
+  RINGFENCE_ASSIGN(const std::int64_t dropped, reader.Int("dropped", 0, std::int64_t{1} << 53U));
   incident.dropped = static_cast<std::uint64_t>(dropped);
   RINGFENCE_TRY(reader.Finish());
   if (!IsName(incident.node) || !IsName(incident.what)) {

@@ -17,8 +17,8 @@ inline constexpr std::size_t kIncidentDetailBytesMax = 512;
 struct Incident {
   std::string node;
   Timestamp time;
-  std::string what;    // a constant word: "malformed_request", "out_of_turn", ...
-  std::string detail;  // for people; never bytes of the request itself
+  std::string what;           // a constant word: "malformed_request", "out_of_turn", ...
+  std::string detail;         // for people; never bytes of the request itself
   std::uint64_t dropped = 0;  // incidents before this one that found no room
 };
 

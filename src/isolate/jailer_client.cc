@@ -54,8 +54,7 @@ class Client final : public JailerClient {
 
   Result<StartedBox> Start(std::string_view grant) override {
     RINGFENCE_ASSIGN(Answer answer, CallAfterHello(StartRequest{std::string(grant)}));
-    return StartedBox{std::move(answer.fds[0]), std::move(answer.fds[1]),
-                      std::move(answer.fds[2])};
+    return StartedBox{std::move(answer.fds[0]), std::move(answer.fds[1]), std::move(answer.fds[2])};
   }
 
   Status End(std::string_view lease) override {
@@ -63,8 +62,7 @@ class Client final : public JailerClient {
     return {};
   }
 
-  Result<std::string> Scrub(std::string_view lease,
-                            const std::vector<std::string>& gpus) override {
+  Result<std::string> Scrub(std::string_view lease, const std::vector<std::string>& gpus) override {
     RINGFENCE_ASSIGN(Answer answer, CallAfterHello(ScrubRequest{std::string(lease), gpus}));
     return std::move(answer.reply.text);
   }

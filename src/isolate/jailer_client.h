@@ -27,7 +27,7 @@ struct JailerHello {
 
 // A box that was started. The descriptors are the agent's to read.
 struct StartedBox {
-  os::UniqueFd out;   // the job's standard output, to end of file
+  os::UniqueFd out;  // the job's standard output, to end of file
   os::UniqueFd err;
   os::UniqueFd exit;  // one line when the box has ended and nothing of it is left:
                       // "exited CODE\n", "signalled N\n", "timeout\n", "oom\n" or "failed REASON\n"

@@ -126,9 +126,7 @@ SecretBytes JailerHalf(const SecretBytes& secret) {
   return Half(secret, "ringfence join jailer v1");
 }
 
-SecretBytes AgentHalf(const SecretBytes& secret) {
-  return Half(secret, "ringfence join agent v1");
-}
+SecretBytes AgentHalf(const SecretBytes& secret) { return Half(secret, "ringfence join agent v1"); }
 
 std::string JailerKeyProof(const SecretBytes& jailer_half, const crypto::PublicKey& key) {
   Bytes message = ToBytes("ringfence jailer key v1\n");
@@ -137,9 +135,8 @@ std::string JailerKeyProof(const SecretBytes& jailer_half, const crypto::PublicK
 }
 
 std::string FormatAgentJoin(const AgentJoin& join) {
-  return CanonicalJson(JsonObject{{"server", join.server},
-                                  {"ca", join.ca},
-                                  {"secret", Base64Url(join.secret.Reveal())}});
+  return CanonicalJson(JsonObject{
+      {"server", join.server}, {"ca", join.ca}, {"secret", Base64Url(join.secret.Reveal())}});
 }
 
 Result<AgentJoin> ParseAgentJoin(std::string_view text) {

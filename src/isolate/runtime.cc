@@ -81,8 +81,8 @@ Result<Runtime> FindRuntime() {
     if (VersionAtLeast(version, candidate.least)) {
       return Runtime{candidate.path, candidate.name, version};
     }
-    too_old = std::string(candidate.path) + " is version " + version + ", needed is " +
-              candidate.least;
+    too_old =
+        std::string(candidate.path) + " is version " + version + ", needed is " + candidate.least;
   }
   return Error{Code::kNotFound, too_old.empty() ? "runc is not installed" : too_old,
                "apt-get install runc"};

@@ -25,15 +25,14 @@ constexpr std::size_t kMinorsMax = 64;
 
 struct WorkerTask {
   std::vector<std::string> arguments;
-  std::vector<gpu::DeviceNode> nodes;   // for a real driver
-  std::vector<std::string> stand_ins;   // file names for a simulated one
-  std::vector<std::string> give;        // host paths of simulated memory
+  std::vector<gpu::DeviceNode> nodes;  // for a real driver
+  std::vector<std::string> stand_ins;  // file names for a simulated one
+  std::vector<std::string> give;       // host paths of simulated memory
 };
 
 std::string DriverRootInside(const WorkerPlace& place) {
-  return place.walls == WorkerWalls::kAll && place.driver_root != "/"
-             ? place.run_folder + "/driver"
-             : place.driver_root;
+  return place.walls == WorkerWalls::kAll && place.driver_root != "/" ? place.run_folder + "/driver"
+                                                                      : place.driver_root;
 }
 
 // Cards that have a node (or stand-in) beneath the driver's root.
@@ -104,9 +103,9 @@ os::LandlockRules Rules(const WorkerPlace& place, const WorkerTask& task) {
   const auto add = [&rules](const std::string& path, os::PathUse use) {
     rules.paths.push_back({path, use, false});
   };
-  for (const char* path : {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ld.so.conf",
-                           "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/proc",
-                           "/sys", "/dev"}) {
+  for (const char* path :
+       {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+        "/etc/alternatives", "/etc/localtime", "/proc", "/sys", "/dev"}) {
     add(path, os::PathUse::kRead);
   }
   // Executing is allowed for the worker itself and the loader it needs, for nothing else.
@@ -142,8 +141,8 @@ Status EnterSeccomp() {
 // Everything between fork and the worker's first instruction, in order.
 Status Confine(const WorkerPlace& place, const WorkerTask& task) {
   if (place.walls == WorkerWalls::kAll) {
-    RINGFENCE_TRY(os::EnterNewNamespaces({.mount = true, .network = true, .ipc = true,
-                                          .uts = true}));
+    RINGFENCE_TRY(
+        os::EnterNewNamespaces({.mount = true, .network = true, .ipc = true, .uts = true}));
     RINGFENCE_TRY(MakeDev(task, place.uid));
     RINGFENCE_TRY(MakeDriverRoot(place, task));
     RINGFENCE_TRY(os::EnterLandlock(Rules(place, task)));

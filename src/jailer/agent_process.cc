@@ -31,8 +31,8 @@ Result<int> StartAgent(const Options& options, int socket, const isolate::AgentJ
   spawn.fds = {{1, 1}, {2, 2}, {socket, kAgentSocketFd}};
   os::UniqueFd join_file;
   if (join != nullptr) {
-    RINGFENCE_ASSIGN(join_file, os::MakeMemoryFile("ringfence-join",
-                                                   AsBytes(isolate::FormatAgentJoin(*join))));
+    RINGFENCE_ASSIGN(
+        join_file, os::MakeMemoryFile("ringfence-join", AsBytes(isolate::FormatAgentJoin(*join))));
     spawn.fds.emplace_back(join_file.get(), kAgentJoinFd);
     spawn.environment.push_back("RINGFENCE_JOIN_FD=" + std::to_string(kAgentJoinFd));
   }

@@ -57,23 +57,23 @@ TEST_F(AttackTest, OrdinaryProgramsWork) {
 
 TEST_F(AttackTest, SystemCallsThatReachTheHostAreRefused) {
   const Ran ran = Python(
-      "call(165, 0, b'/tmp', b'tmpfs', 0, 0)\n"            // mount
-      "call(272, 0x10000000)\n"                            // unshare(CLONE_NEWUSER)
-      "call(56, 0x10000000 | 17, 0, 0, 0, 0)\n"            // clone(CLONE_NEWUSER)
-      "call(435, 0, 0)\n"                                  // clone3
-      "call(308, 0, 0)\n"                                  // setns
-      "call(101, 0, 0, 0, 0)\n"                            // ptrace(TRACEME)
-      "call(321, 0, 0, 0)\n"                               // bpf
-      "call(250, 0, 0)\n"                                  // keyctl
-      "call(298, 0, 0, 0, 0, 0)\n"                         // perf_event_open
-      "call(323, 0)\n"                                     // userfaultfd
-      "call(425, 8, 0)\n"                                  // io_uring_setup
-      "call(304, 0, 0, 0)\n"                               // open_by_handle_at
-      "call(310, 1, 0, 0, 0, 0, 0)\n"                      // process_vm_readv
-      "call(175, 0, 0, b'')\n"                             // init_module
-      "call(246, 0, 0, 0, 0)\n"                            // kexec_load
-      "call(169, 0xfee1dead, 672274793, 0, 0)\n"           // reboot
-      "call(135, 0x0040000)\n");                           // personality(ADDR_NO_RANDOMIZE)
+      "call(165, 0, b'/tmp', b'tmpfs', 0, 0)\n"   // mount
+      "call(272, 0x10000000)\n"                   // unshare(CLONE_NEWUSER)
+      "call(56, 0x10000000 | 17, 0, 0, 0, 0)\n"   // clone(CLONE_NEWUSER)
+      "call(435, 0, 0)\n"                         // clone3
+      "call(308, 0, 0)\n"                         // setns
+      "call(101, 0, 0, 0, 0)\n"                   // ptrace(TRACEME)
+      "call(321, 0, 0, 0)\n"                      // bpf
+      "call(250, 0, 0)\n"                         // keyctl
+      "call(298, 0, 0, 0, 0, 0)\n"                // perf_event_open
+      "call(323, 0)\n"                            // userfaultfd
+      "call(425, 8, 0)\n"                         // io_uring_setup
+      "call(304, 0, 0, 0)\n"                      // open_by_handle_at
+      "call(310, 1, 0, 0, 0, 0, 0)\n"             // process_vm_readv
+      "call(175, 0, 0, b'')\n"                    // init_module
+      "call(246, 0, 0, 0, 0)\n"                   // kexec_load
+      "call(169, 0xfee1dead, 672274793, 0, 0)\n"  // reboot
+      "call(135, 0x0040000)\n");                  // personality(ADDR_NO_RANDOMIZE)
   std::string expected;
   for (int i = 0; i < 17; ++i) {
     expected += i == 3 ? "ENOSYS\n" : "EPERM\n";
@@ -85,9 +85,9 @@ TEST_F(AttackTest, NoDeviceNodesNoRawSocketsNoHypervisor) {
   const Ran ran = Python(
       "tried(lambda: os.mknod('/tmp/d', 0o20666, os.makedev(195, 1)))\n"
       "tried(lambda: os.mknod('/tmp/p', 0o10666))\n"
-      "tried(lambda: socket.socket(40, socket.SOCK_STREAM))\n"   // AF_VSOCK
-      "tried(lambda: socket.socket(17, socket.SOCK_RAW))\n"      // AF_PACKET
-      "tried(lambda: socket.socket(38, 5))\n");                  // AF_ALG
+      "tried(lambda: socket.socket(40, socket.SOCK_STREAM))\n"  // AF_VSOCK
+      "tried(lambda: socket.socket(17, socket.SOCK_RAW))\n"     // AF_PACKET
+      "tried(lambda: socket.socket(38, 5))\n");                 // AF_ALG
   EXPECT_EQ(ran.out, "EPERM\ndone\nEPERM\nEPERM\nEPERM\n") << ran.err;
 }
 
@@ -148,8 +148,9 @@ TEST_F(AttackTest, WhatAJobLeavesInGpuMemoryIsCountedAndGone) {
   const std::vector<std::string> gpus = Gpus();
   ASSERT_TRUE(client_->Scrub("", {gpus[0]}).has_value());
   const isolate::Grant grant =
-      MakeGrant({"sh", "-c", "printf secret | dd of=/run/ringfence/driver/memory/" + gpus[0] +
-                                 " conv=notrunc bs=1 seek=1048576 2>/dev/null"},
+      MakeGrant({"sh", "-c",
+                 "printf secret | dd of=/run/ringfence/driver/memory/" + gpus[0] +
+                     " conv=notrunc bs=1 seek=1048576 2>/dev/null"},
                 {gpus[0]});
   EXPECT_EQ(Run(grant).exit, "exited 0\n");
   const auto key =
@@ -159,8 +160,8 @@ TEST_F(AttackTest, WhatAJobLeavesInGpuMemoryIsCountedAndGone) {
   EXPECT_EQ(receipt->lease, grant.lease);
   EXPECT_EQ(receipt->gpus[0].residue_bytes, 6U);
   EXPECT_EQ(receipt->gpus[0].mismatch_bytes, 0U);
-  const Ran next = Run(MakeGrant(
-      {"sh", "-c", "grep -c secret /run/ringfence/driver/memory/" + gpus[0]}, {gpus[0]}));
+  const Ran next = Run(
+      MakeGrant({"sh", "-c", "grep -c secret /run/ringfence/driver/memory/" + gpus[0]}, {gpus[0]}));
   EXPECT_EQ(next.out, "0\n");
 }
 

@@ -95,8 +95,8 @@ TEST_F(BoxTest, TimeoutEndsIt) {
 
 TEST_F(BoxTest, EndSendsTermFirst) {
   Start();
-  const isolate::Grant grant =
-      MakeGrant({"sh", "-c", "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.1; done"});
+  const isolate::Grant grant = MakeGrant(
+      {"sh", "-c", "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.1; done"});
   auto box = client_->Start(isolate::SealGrant(server_, grant));
   ASSERT_TRUE(box.has_value()) << box.error().message;
   char ready[6];

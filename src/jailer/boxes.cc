@@ -73,8 +73,7 @@ Status Boxes::Recover(const std::string& driver_root) {
 Status Boxes::Launch(Box& box) {
   RINGFENCE_TRY(isolate::BuildBox(place_, box.plan));
   RINGFENCE_ASSIGN(os::Pipe exit, os::MakePipe());
-  RINGFENCE_ASSIGN(isolate::LaunchedBox launched,
-                   isolate::LaunchBox(place_, box.plan));
+  RINGFENCE_ASSIGN(isolate::LaunchedBox launched, isolate::LaunchBox(place_, box.plan));
   box.runtime_pid = launched.runtime_pid;
   box.out = std::move(launched.out);
   box.err = std::move(launched.err);
@@ -178,9 +177,8 @@ void Boxes::OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now) {
   box.runtime_pid = 0;
   box.process.Reset();
   if (ended.signalled || ended.code != 0) {
-    Fail(place, Error{Code::kUnavailable,
-                      "the runtime could not start the box: " +
-                          OneLine(isolate::RuntimeComplaint(place_, lease))});
+    Fail(place, Error{Code::kUnavailable, "the runtime could not start the box: " +
+                                              OneLine(isolate::RuntimeComplaint(place_, lease))});
     return;
   }
   const auto pid = isolate::BoxPid(place_, lease);
@@ -211,9 +209,8 @@ std::string Boxes::ExitLine(Box& box, const os::Ended& ended) const {
   const auto got = os::ReadSome(box.status.get(), text);
   const auto line =
       ParseInitLine(got.has_value() ? AsText(ByteView(text).first(*got)) : std::string_view());
-  const bool killed =
-      !line.has_value() || (line->signalled ? line->number == kSigKill
-                                            : line->number == 128 + kSigKill);
+  const bool killed = !line.has_value() ||
+                      (line->signalled ? line->number == kSigKill : line->number == 128 + kSigKill);
   if (killed && !box.end_asked &&
       os::CgroupOomKills(isolate::BoxCgroup(place_, box.plan.grant.lease)) > 0) {
     return "oom\n";

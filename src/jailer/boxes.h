@@ -46,8 +46,8 @@ class Boxes {
  private:
   struct Box {
     isolate::BoxPlan plan;
-    int runtime_pid = 0;  // 0 once it has ended
-    int init_pid = 0;     // 0 until the box runs
+    int runtime_pid = 0;   // 0 once it has ended
+    int init_pid = 0;      // 0 until the box runs
     os::UniqueFd process;  // of whichever of the two is there
     os::UniqueFd status;
     os::UniqueFd out;  // handed on with `started`

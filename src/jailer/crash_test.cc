@@ -72,8 +72,8 @@ TEST_F(CrashTest, KilledAtAnyMomentOfAStart) {
                     .has_value());
     const isolate::Grant grant = MakeGrant({"sleep", "1000"});
     ASSERT_TRUE(os::SendMessage(socket_.get(),
-                                isolate::EncodeRequest({2, isolate::StartRequest{isolate::SealGrant(
-                                                              server_, grant)}}))
+                                isolate::EncodeRequest(
+                                    {2, isolate::StartRequest{isolate::SealGrant(server_, grant)}}))
                     .has_value());
     std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));  // where to cut, not a wait
     KillJailer();

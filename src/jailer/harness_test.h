@@ -26,6 +26,7 @@
 #include "isolate/grant.h"
 #include "isolate/jailer_client.h"
 #include "isolate/join_token.h"
+#include "os/cgroup.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "os/socket_pair.h"
@@ -84,9 +85,7 @@ class JailerTest : public ::testing::Test {
     }
     if (!folder_.empty()) {
       std::filesystem::remove_all(folder_);
-      for (const auto& entry : std::filesystem::directory_iterator("/sys/fs/cgroup")) {
-        rmdir((entry.path() / "ringfence" / node_).c_str());
-      }
+      os::RemoveCgroupIfUnused("/ringfence/" + node_);
     }
   }
 
@@ -98,9 +97,9 @@ class JailerTest : public ::testing::Test {
     token.ca = std::string(64, 'a');
     token.grant_key = server_.public_key();
     token.secret = SecretBytes(ByteView(join_secret_));
-    ASSERT_TRUE(os::WriteFile(folder_ + "/private/token",
-                              AsBytes(isolate::FormatJoinToken(token)), 0600)
-                    .has_value());
+    ASSERT_TRUE(
+        os::WriteFile(folder_ + "/private/token", AsBytes(isolate::FormatJoinToken(token)), 0600)
+            .has_value());
   }
 
   os::UniqueFd Listen() {
@@ -117,16 +116,27 @@ class JailerTest : public ::testing::Test {
 
   std::vector<std::string> Arguments() {
     return {"ringfence-jailer",
-            "--state", folder_ + "/private/state",
-            "--agent-exec", "/proc/self/exe",
-            "--agent-uid", std::to_string(kTestAgentUid),
-            "--agent-gid", std::to_string(kTestAgentUid),
-            "--worker", Binary("ringfence-worker"),
-            "--init", Binary("ringfence-init"),
-            "--driver-root", driver_root_,
-            "--node", node_,
-            "--join-token-file", folder_ + "/private/token",
-            "--", kRelayWord, folder_ + "/relay"};
+            "--state",
+            folder_ + "/private/state",
+            "--agent-exec",
+            "/proc/self/exe",
+            "--agent-uid",
+            std::to_string(kTestAgentUid),
+            "--agent-gid",
+            std::to_string(kTestAgentUid),
+            "--worker",
+            Binary("ringfence-worker"),
+            "--init",
+            Binary("ringfence-init"),
+            "--driver-root",
+            driver_root_,
+            "--node",
+            node_,
+            "--join-token-file",
+            folder_ + "/private/token",
+            "--",
+            kRelayWord,
+            folder_ + "/relay"};
   }
 
   // Starts the jailer; its agent's end of the pair is in socket_.
@@ -145,6 +155,11 @@ class JailerTest : public ::testing::Test {
     const auto pid = os::Spawn(spawn);
     ASSERT_TRUE(pid.has_value()) << pid.error().message;
     jailer_pid_ = *pid;
+    Accept();
+  }
+
+  // Takes the agent's end of the pair from the agent's process.
+  void Accept() {
     const os::UniqueFd process = std::move(os::OpenProcess(jailer_pid_).value());
     std::vector<os::PollItem> either = {{listener_.get()}, {process.get()}};
     ASSERT_TRUE(os::Poll(either, std::nullopt).has_value());

@@ -55,8 +55,8 @@ Result<Identity> LoadIdentity(const std::string& folder, const std::string& join
   const std::string grant_path = folder + "/grant.pub";
   if (!join_token_file.empty()) {
     RINGFENCE_ASSIGN(const isolate::JoinToken token, ReadToken(join_token_file));
-    RINGFENCE_TRY(os::WriteFileDurable(
-        grant_path, AsBytes(Base64(token.grant_key.raw()) + "\n"), 0600));
+    RINGFENCE_TRY(
+        os::WriteFileDurable(grant_path, AsBytes(Base64(token.grant_key.raw()) + "\n"), 0600));
     identity.key_proof =
         isolate::JailerKeyProof(isolate::JailerHalf(token.secret), identity.key.public_key());
     identity.agent_join =

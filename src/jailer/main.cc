@@ -1,8 +1,10 @@
 // ringfence-jailer: the root side of a node. Starts the agent, answers its closed table of requests
 // over a socketpair, and nothing else. docs/formats/jailer.md.
 
+#include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "isolate/capabilities.h"
@@ -10,6 +12,7 @@
 #include "jailer/agent_process.h"
 #include "jailer/options.h"
 #include "jailer/service.h"
+#include "os/cgroup.h"
 #include "os/file.h"
 #include "os/identity.h"
 #include "os/log.h"
@@ -22,6 +25,8 @@ namespace {
 
 constexpr const char* kRunFolder = "/run/ringfence";
 constexpr std::uint64_t kRunBytesMax = std::uint64_t{256} << 20U;
+constexpr int kLockAttemptsMax = 250;
+constexpr auto kLockPause = std::chrono::milliseconds(20);
 constexpr int kSigInt = 2;
 constexpr int kSigTerm = 15;
 constexpr int kSigChild = 17;
@@ -56,11 +61,22 @@ Status EnterPrivatePlace() {
   return os::MountTmpfs(kRunFolder, {kRunBytesMax, 0711, true, true});
 }
 
+// Children of a jailer that was killed hold its lock for a moment longer than itself.
+Result<os::UniqueFd> TakeLock(const std::string& path) {
+  for (int attempt = 0;; ++attempt) {
+    auto lock = os::LockFile(path);
+    if (lock.has_value() || lock.error().code != Code::kConflict || attempt >= kLockAttemptsMax) {
+      return lock;
+    }
+    std::this_thread::sleep_for(kLockPause);
+  }
+}
+
 Result<int> Serve(Options options) {
   RINGFENCE_TRY(Harden());
   RINGFENCE_TRY(os::MakeDirs(options.state, 0700));
   RINGFENCE_TRY(os::ChangeMode(options.state, 0700));
-  RINGFENCE_ASSIGN(const os::UniqueFd lock, os::LockFile(options.state + "/lock"));
+  RINGFENCE_ASSIGN(const os::UniqueFd lock, TakeLock(options.state + "/lock"));
   RINGFENCE_ASSIGN(Identity identity, LoadIdentity(options.state, options.join_token_file));
   if (os::Exists(options.driver_root)) {
     RINGFENCE_ASSIGN(options.driver_root, os::AbsolutePath(options.driver_root));
@@ -69,12 +85,11 @@ Result<int> Serve(Options options) {
   const SystemClock clock;
   RINGFENCE_ASSIGN(Records records, Records::Open(options.state, boot_id, clock.Now()));
 
-  std::vector<std::string> missing =
-      isolate::MissingForBoxes({options.init, options.worker});
+  std::vector<std::string> missing = isolate::MissingForBoxes({options.init, options.worker});
   isolate::WorkerPlace workers{options.worker, options.driver_root, kRunFolder,
                                options.uid_base - 1, isolate::WorkerWalls::kSameUser};
-  isolate::BoxPlace place{"", options.init, kRunFolder, options.box_root, options.node,
-                          options.uid_base};
+  isolate::BoxPlace place{"",           options.init,    kRunFolder, options.box_root,
+                          options.node, options.uid_base};
   if (os::IsRoot()) {
     workers.walls = isolate::WorkerWalls::kUserOnly;
   }
@@ -91,8 +106,7 @@ Result<int> Serve(Options options) {
     os::Log(os::Level::kWarning, "boxes_not_possible", {{"reason", reason}});
   }
   RINGFENCE_TRY(os::AdoptOrphans());
-  RINGFENCE_ASSIGN(os::UniqueFd signals,
-                   os::OpenSignals({kSigChild, kSigTerm, kSigInt, kSigPipe}));
+  RINGFENCE_ASSIGN(os::UniqueFd signals, os::OpenSignals({kSigChild, kSigTerm, kSigInt, kSigPipe}));
   Boxes boxes(place, records, clock);
   RINGFENCE_TRY(boxes.Recover(options.driver_root));
 
@@ -103,11 +117,13 @@ Result<int> Serve(Options options) {
                               identity.agent_join.has_value() ? &*identity.agent_join : nullptr));
   pair.second.Reset();
   identity.agent_join.reset();
-  Service service(ServiceParts{options.node, std::move(identity), std::move(missing),
-                               std::move(workers), std::move(pair.first), std::move(signals),
-                               agent},
-                  records, boxes, clock);
-  return service.Run();
+  Service service(
+      ServiceParts{options.node, std::move(identity), std::move(missing), std::move(workers),
+                   std::move(pair.first), std::move(signals), agent},
+      records, boxes, clock);
+  const int status = service.Run();
+  os::RemoveCgroupIfUnused("/ringfence/" + options.node);
+  return status;
 }
 
 int Main(const std::vector<std::string>& words) {

@@ -24,23 +24,26 @@ Result<unsigned> Number(const std::string& option, const std::string& text, unsi
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < least ||
       value > most) {
-    return Bad(option, "must be a number from " + std::to_string(least) + " to " +
-                           std::to_string(most));
+    return Bad(option,
+               "must be a number from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return value;
 }
 
-constexpr const char* kPaths[] = {"--state", "--agent-exec", "--worker", "--init", "--driver-root",
-                                  "--box-root"};
+constexpr const char* kPaths[] = {"--state", "--agent-exec",  "--worker",
+                                  "--init",  "--driver-root", "--box-root"};
 
 }  // namespace
 
 Result<Options> ParseOptions(const std::vector<std::string>& words) {
   Options options;
   std::map<std::string, std::string> given = {
-      {"--state", ""},       {"--agent-exec", ""}, {"--agent-uid", ""}, {"--agent-gid", ""},
-      {"--worker", ""},      {"--init", ""},       {"--driver-root", "/"}, {"--node", ""},
-      {"--join-token-file", ""}, {"--uid-base", "1000000000"}, {"--box-root", "/"}};
+      {"--state", ""},           {"--agent-exec", ""},
+      {"--agent-uid", ""},       {"--agent-gid", ""},
+      {"--worker", ""},          {"--init", ""},
+      {"--driver-root", "/"},    {"--node", ""},
+      {"--join-token-file", ""}, {"--uid-base", "1000000000"},
+      {"--box-root", "/"}};
   std::map<std::string, bool> seen;
   std::size_t at = 0;
   for (; at < words.size() && words[at] != "--"; at += 2) {

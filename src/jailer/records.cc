@@ -48,8 +48,7 @@ Result<BoxState> StateOf(const std::string& text) {
 Json RecordToJson(const LeaseRecord& record) {
   JsonArray gpus;
   for (const gpu::WantedGpu& gpu : record.gpus) {
-    gpus.push_back(
-        JsonObject{{"uuid", gpu.uuid}, {"minor", static_cast<std::int64_t>(gpu.minor)}});
+    gpus.push_back(JsonObject{{"uuid", gpu.uuid}, {"minor", static_cast<std::int64_t>(gpu.minor)}});
   }
   return JsonObject{
       {"lease", record.lease},
@@ -179,10 +178,8 @@ Json Records::ToJson() const {
   for (const auto& [id, record] : leases_) {
     leases.push_back(RecordToJson(record));
   }
-  return JsonObject{{"v", 1},
-                    {"boot", boot_id_},
-                    {"clean", std::move(clean)},
-                    {"leases", std::move(leases)}};
+  return JsonObject{
+      {"v", 1}, {"boot", boot_id_}, {"clean", std::move(clean)}, {"leases", std::move(leases)}};
 }
 
 Status Records::Save(bool durable) const {
@@ -203,10 +200,9 @@ bool Records::WasUsed(const std::string& lease) const {
 
 std::string Records::HolderOf(const std::string& uuid) const {
   for (const auto& [id, record] : leases_) {
-    const bool holds =
-        record.state != BoxState::kScrubbed &&
-        std::any_of(record.gpus.begin(), record.gpus.end(),
-                    [&](const gpu::WantedGpu& gpu) { return gpu.uuid == uuid; });
+    const bool holds = record.state != BoxState::kScrubbed &&
+                       std::any_of(record.gpus.begin(), record.gpus.end(),
+                                   [&](const gpu::WantedGpu& gpu) { return gpu.uuid == uuid; });
     if (holds) {
       return id;
     }
@@ -231,8 +227,9 @@ Result<unsigned> Records::FreeSlot() const {
 
 Status Records::Begin(const LeaseRecord& record) {
   if (leases_.size() >= isolate::kBoxRecordsMax || used_.size() >= kUsedMax) {
-    return Error{Code::kExhausted, "this node holds as many lease records as it may",
-                 "the agent drops them once the server has their receipts; see that it is connected"};
+    return Error{
+        Code::kExhausted, "this node holds as many lease records as it may",
+        "the agent drops them once the server has their receipts; see that it is connected"};
   }
   const auto clean_before = clean_;
   for (const gpu::WantedGpu& gpu : record.gpus) {
@@ -334,8 +331,7 @@ Status Records::AddIncident(const std::string& envelope) {
   const unsigned long long next = names.empty() ? 1 : std::stoull(names.back()) + 1;
   std::string name = std::to_string(next);
   name.insert(0, kIncidentDigits - std::min(kIncidentDigits, name.size()), '0');
-  RINGFENCE_TRY(
-      os::WriteFileDurable(folder_ + "/incidents/" + name, AsBytes(envelope), 0600));
+  RINGFENCE_TRY(os::WriteFileDurable(folder_ + "/incidents/" + name, AsBytes(envelope), 0600));
   return os::RemoveFile(folder_ + "/incidents/dropped");
 }
 
@@ -351,8 +347,8 @@ std::uint64_t Records::IncidentsDropped() const {
 Status Records::AckIncidents(std::uint32_t count) {
   RINGFENCE_ASSIGN(const auto names, IncidentNames());
   if (count > names.size()) {
-    return Error{Code::kInvalidArgument, "there are only " + std::to_string(names.size()) +
-                                             " incidents to acknowledge"};
+    return Error{Code::kInvalidArgument,
+                 "there are only " + std::to_string(names.size()) + " incidents to acknowledge"};
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     RINGFENCE_TRY(os::RemoveFile(folder_ + "/incidents/" + names[i]));

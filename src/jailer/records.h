@@ -39,8 +39,7 @@ struct LeaseRecord {
 class Records {
  public:
   // Makes the folder's files if absent. After a reboot no GPU counts as clean.
-  static Result<Records> Open(const std::string& folder, const std::string& boot_id,
-                              Timestamp now);
+  static Result<Records> Open(const std::string& folder, const std::string& boot_id, Timestamp now);
 
   const std::map<std::string, LeaseRecord>& leases() const { return leases_; }
   const LeaseRecord* Find(const std::string& lease) const;

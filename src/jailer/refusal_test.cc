@@ -31,9 +31,7 @@ class RefusalTest : public JailerTest {
     return DeliverIncident();
   }
 
-  void Say(const Bytes& frame) {
-    ASSERT_TRUE(os::SendMessage(socket_.get(), frame).has_value());
-  }
+  void Say(const Bytes& frame) { ASSERT_TRUE(os::SendMessage(socket_.get(), frame).has_value()); }
 
   isolate::Incident DeliverIncident() {
     relay_.Reset();
@@ -45,8 +43,7 @@ class RefusalTest : public JailerTest {
     if (!incidents.has_value() || incidents->empty()) {
       return {};
     }
-    const auto key = crypto::PublicKey::FromRaw(
-        FromBase64(client_->Hello()->public_key).value());
+    const auto key = crypto::PublicKey::FromRaw(FromBase64(client_->Hello()->public_key).value());
     auto incident = isolate::OpenIncident(*key, incidents->front());
     EXPECT_TRUE(incident.has_value());
     EXPECT_EQ(client_->AckIncidents(2).error().code, Code::kInvalidArgument);

@@ -76,7 +76,8 @@ void Service::Wait() {
   }
   std::optional<std::chrono::milliseconds> timeout;
   if (next.has_value()) {
-    timeout = std::chrono::ceil<std::chrono::milliseconds>(*next - std::chrono::steady_clock::now());
+    timeout =
+        std::chrono::ceil<std::chrono::milliseconds>(*next - std::chrono::steady_clock::now());
   }
   if (const Status polled = os::Poll(items, timeout); !polled.has_value()) {
     os::Log(os::Level::kError, "poll_failed", {{"reason", polled.error().message}});
@@ -150,8 +151,7 @@ void Service::BreakPair(const Error& breach) {
   incident.what = breach.field;
   incident.detail = breach.message;
   incident.dropped = records_->IncidentsDropped();
-  const Status kept =
-      records_->AddIncident(isolate::SealIncident(parts_.identity.key, incident));
+  const Status kept = records_->AddIncident(isolate::SealIncident(parts_.identity.key, incident));
   os::Log(os::Level::kError, "pair_ended",
           {{"what", breach.field},
            {"detail", breach.message},

@@ -184,17 +184,16 @@ void Service::ScrubCards(std::uint32_t id, const std::string& lease,
   if (!worker.has_value()) {
     return refuse(worker.error());
   }
-  const Status added =
-      workers_.Add(std::move(*worker), std::chrono::steady_clock::now() + kScrubMax,
-                   [this, id, lease, gpus](Result<std::string> report) {
-                     for (const gpu::WantedGpu& gpu : gpus) {
-                       scrubbing_.erase(gpu.uuid);
-                     }
-                     const Status back = isolate::FinishScrub(parts_.worker_place, gpus);
-                     FinishScrub(id, lease, gpus,
-                                 back.has_value() ? std::move(report)
-                                                  : Result<std::string>(back.error()));
-                   });
+  const Status added = workers_.Add(
+      std::move(*worker), std::chrono::steady_clock::now() + kScrubMax,
+      [this, id, lease, gpus](Result<std::string> report) {
+        for (const gpu::WantedGpu& gpu : gpus) {
+          scrubbing_.erase(gpu.uuid);
+        }
+        const Status back = isolate::FinishScrub(parts_.worker_place, gpus);
+        FinishScrub(id, lease, gpus,
+                    back.has_value() ? std::move(report) : Result<std::string>(back.error()));
+      });
   if (!added.has_value()) {
     return refuse(added.error());
   }
@@ -222,8 +221,7 @@ void Service::FinishScrub(std::uint32_t id, const std::string& lease,
     for (const gpu::WantedGpu& gpu : gpus) {
       uuids.push_back(gpu.uuid);
     }
-    RINGFENCE_TRY(
-        records_->SetScrubbed(lease, uuids, receipt.id, envelope, receipt.time));
+    RINGFENCE_TRY(records_->SetScrubbed(lease, uuids, receipt.id, envelope, receipt.time));
     return envelope;
   };
   auto sealed = seal();

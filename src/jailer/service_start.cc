@@ -26,8 +26,7 @@ Result<isolate::Grant> Service::CheckGrant(const std::string& envelope) const {
     return Error{Code::kFailedPrecondition, "this node has not joined a server",
                  "start the jailer once with --join-token-file"};
   }
-  RINGFENCE_ASSIGN(isolate::Grant grant,
-                   isolate::OpenGrant(*parts_.identity.grant_key, envelope));
+  RINGFENCE_ASSIGN(isolate::Grant grant, isolate::OpenGrant(*parts_.identity.grant_key, envelope));
   if (grant.node != parts_.node) {
     return Error{Code::kPermissionDenied,
                  "the grant is for node " + grant.node + ", this is " + parts_.node};

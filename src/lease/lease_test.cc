@@ -109,23 +109,23 @@ metadata: {name: q2}
 spec: {tenant: acme/a, gpus: 2}
 )"}});
   ASSERT_TRUE(policy.has_value()) << policy.error().message;
-  std::vector<model::Gpu> gpus(8);
-  const auto hold = [&](std::size_t i, const std::string& tenant) {
-    gpus[i].lease = "lease-" + std::to_string(i);
-    gpus[i].tenant = tenant;
-  };
+  std::vector<model::Lease> open;
   const auto a = model::TenantPath::Create("acme/a").value();
   const auto b = model::TenantPath::Create("acme/b").value();
-  EXPECT_TRUE(CheckQuotas(**policy, a, 2, gpus).has_value());
-  EXPECT_FALSE(CheckQuotas(**policy, a, 3, gpus).has_value());
-  EXPECT_TRUE(CheckQuotas(**policy, b, 3, gpus).has_value());
-  hold(0, "acme/b");
-  hold(1, "acme/b");
-  EXPECT_TRUE(CheckQuotas(**policy, a, 1, gpus).has_value());
-  const Status over = CheckQuotas(**policy, a, 2, gpus);
+  EXPECT_TRUE(CheckQuotas(**policy, a, 2, open).has_value());
+  EXPECT_FALSE(CheckQuotas(**policy, a, 3, open).has_value());
+  EXPECT_TRUE(CheckQuotas(**policy, b, 3, open).has_value());
+  model::Lease lease;
+  lease.request.tenant = b;
+  lease.gpus = {"GPU-0", "GPU-1"};
+  open.push_back(lease);
+  EXPECT_TRUE(CheckQuotas(**policy, a, 1, open).has_value());
+  const Status over = CheckQuotas(**policy, a, 2, open);
   ASSERT_FALSE(over.has_value());
   EXPECT_EQ(over.error().code, Code::kExhausted);
   EXPECT_NE(over.error().message.find("p.yaml:"), std::string::npos);
+  open[0].ended = kNow;
+  EXPECT_TRUE(CheckQuotas(**policy, a, 2, open).has_value()) << "being scrubbed is not being held";
 }
 
 TEST(LifeTest, AStepIsTakenOnlyWhereTheTableAllowsIt) {

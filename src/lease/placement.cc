@@ -97,21 +97,20 @@ Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
   return placement;
 }
 
-std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Gpu>& all) {
-  std::uint32_t held = 0;
-  for (const model::Gpu& gpu : all) {
-    if (!gpu.lease.empty()) {
-      const auto holder = model::TenantPath::Create(gpu.tenant);
-      held += holder.has_value() && tenant.Contains(*holder) ? 1U : 0U;
+std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Lease>& open) {
+  std::size_t held = 0;
+  for (const model::Lease& lease : open) {
+    if (!lease.ended.has_value() && tenant.Contains(lease.request.tenant)) {
+      held += lease.gpus.size();
     }
   }
-  return held;
+  return static_cast<std::uint32_t>(held);
 }
 
 Status CheckQuotas(const policy::Policy& policy, const model::TenantPath& tenant,
-                   std::uint32_t gpus, const std::vector<model::Gpu>& all) {
+                   std::uint32_t gpus, const std::vector<model::Lease>& open) {
   for (const policy::Quota& quota : policy.QuotasOver(tenant)) {
-    const std::uint32_t held = GpusHeld(quota.tenant, all);
+    const std::uint32_t held = GpusHeld(quota.tenant, open);
     if (std::uint64_t{held} + gpus > quota.gpus_max) {
       return Error{Code::kExhausted,
                    "quota of " + quota.tenant.text() + ": " + std::to_string(held) + " of " +

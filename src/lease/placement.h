@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "model/lease.h"
 #include "model/node.h"
 #include "policy/policy.h"
 
@@ -31,10 +32,12 @@ struct Fleet {
 Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet);
 
 // kExhausted, naming the quota with file and line, when `gpus` more for `tenant` would break one.
+// `open` are the leases that are not closed.
 Status CheckQuotas(const policy::Policy& policy, const model::TenantPath& tenant,
-                   std::uint32_t gpus, const std::vector<model::Gpu>& all);
+                   std::uint32_t gpus, const std::vector<model::Lease>& open);
 
-// How many GPUs a tenant and those below it hold.
-std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Gpu>& all);
+// How many GPUs the jobs of a tenant and those below it have. One that is being scrubbed after its
+// job has ended is nobody's any more.
+std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Lease>& open);
 
 }  // namespace ringfence::lease

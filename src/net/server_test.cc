@@ -168,6 +168,10 @@ TEST(ServerTest, TooMuchIsRefusedWhileItIsRead) {
   EXPECT_EQ(StatusOf(Ask(*server, "POST /" + host + "Transfer-Encoding: chunked\r\n\r\n3e9\r\n" +
                                       std::string(1001, 'x'))),
             "413");
+  EXPECT_EQ(StatusOf(Ask(*server, "POST /" + host + "Transfer-Encoding: chunked\r\n\r\n1f4\r\n" +
+                                      std::string(500, 'x') + "\r\n1f5\r\n")),
+            "413")
+      << "chunks count together";
   EXPECT_EQ(StatusOf(Ask(*server, "GET /" + host + "A: " + std::string(2000, 'x'))), "431");
   std::string lines;
   for (int i = 0; i < 101; ++i) {

@@ -150,8 +150,7 @@ Result<std::vector<CgroupHierarchy>> CgroupHierarchies() {
 
 bool HasController(const std::vector<CgroupHierarchy>& hierarchies, const std::string& name) {
   return std::any_of(hierarchies.begin(), hierarchies.end(), [&](const CgroupHierarchy& one) {
-    return std::find(one.controllers.begin(), one.controllers.end(), name) !=
-           one.controllers.end();
+    return std::find(one.controllers.begin(), one.controllers.end(), name) != one.controllers.end();
   });
 }
 
@@ -206,12 +205,19 @@ Status RemoveCgroup(const std::string& group) {
   return {};
 }
 
+void RemoveCgroupIfUnused(const std::string& group) {
+  const auto hierarchies = CgroupHierarchies();
+  for (const CgroupHierarchy& hierarchy :
+       hierarchies.has_value() ? *hierarchies : std::vector<CgroupHierarchy>()) {
+    (void)rmdir((hierarchy.mount + group).c_str());
+  }
+}
+
 bool CgroupExists(const std::string& group) {
   const auto hierarchies = CgroupHierarchies();
   return hierarchies.has_value() &&
-         std::any_of(hierarchies->begin(), hierarchies->end(), [&](const CgroupHierarchy& one) {
-           return IsDirectory(one.mount + group);
-         });
+         std::any_of(hierarchies->begin(), hierarchies->end(),
+                     [&](const CgroupHierarchy& one) { return IsDirectory(one.mount + group); });
 }
 
 std::uint64_t CgroupOomKills(const std::string& group) {

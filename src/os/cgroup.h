@@ -29,6 +29,8 @@ Result<std::vector<int>> CgroupProcesses(const std::string& group);
 Status KillCgroup(const std::string& group);
 // Removes the group from every hierarchy; absent is OK. It must be empty.
 Status RemoveCgroup(const std::string& group);
+// One attempt, without what lies beneath; one that is still used stays.
+void RemoveCgroupIfUnused(const std::string& group);
 bool CgroupExists(const std::string& group);
 // How often the kernel killed a process of the group for want of memory.
 std::uint64_t CgroupOomKills(const std::string& group);

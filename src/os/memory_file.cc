@@ -29,8 +29,7 @@ Result<Bytes> ReadMemoryFile(int fd, std::size_t bytes_max) {
   Bytes bytes;
   std::array<std::byte, 65536> chunk{};
   for (;;) {
-    const ssize_t got =
-        pread(fd, chunk.data(), chunk.size(), static_cast<off_t>(bytes.size()));
+    const ssize_t got = pread(fd, chunk.data(), chunk.size(), static_cast<off_t>(bytes.size()));
     if (got < 0 && errno == EINTR) {
       continue;
     }

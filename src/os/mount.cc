@@ -119,9 +119,9 @@ Result<std::string> ReadLink(const std::string& path) {
 }
 
 Status TryNamespaces() {
-  return TryInChild(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID |
-                        CLONE_NEWCGROUP,
-                    "make namespaces");
+  return TryInChild(
+      CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID | CLONE_NEWCGROUP,
+      "make namespaces");
 }
 
 Status TryUserNamespace() { return TryInChild(CLONE_NEWUSER, "make a user namespace"); }

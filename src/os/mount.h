@@ -22,7 +22,7 @@ Status EnterNewNamespaces(const Namespaces& wanted);
 struct TmpfsOptions {
   std::uint64_t bytes_max = 0;
   unsigned mode = 0755;
-  bool devices = false;  // device nodes on it work
+  bool devices = false;   // device nodes on it work
   bool programs = false;  // programs on it can be executed
 };
 Status MountTmpfs(const std::string& path, const TmpfsOptions& options);

@@ -71,7 +71,19 @@ void CloseOthersOnExec(const SpawnOptions& options) {
   (void)syscall(SYS_close_range, static_cast<unsigned>(last + 1), UINT_MAX, kCloseRangeCloexec);
 }
 
-Status RunProgram(const SpawnOptions& options, int& report) {
+Status DieWith(pid_t parent, int signal) {
+  if (signal != 0 && prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0) {
+    return ErrnoError("set parent death signal");
+  }
+  // It may have ended before it could be watched.
+  if (signal != 0 && getppid() != parent) {
+    return Error{Code::kUnavailable, "the parent has ended"};
+  }
+  return {};
+}
+
+Status RunProgram(const SpawnOptions& options, pid_t parent, int& report) {
+  RINGFENCE_TRY(DieWith(parent, options.parent_death_signal));
   sigset_t none;
   sigemptyset(&none);
   (void)sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -85,11 +97,7 @@ Status RunProgram(const SpawnOptions& options, int& report) {
   if (options.before_exec) {
     RINGFENCE_TRY(options.before_exec());
   }
-  // After any change of user, which would clear it.
-  if (options.parent_death_signal != 0 &&
-      prctl(PR_SET_PDEATHSIG, options.parent_death_signal, 0, 0, 0) != 0) {
-    return ErrnoError("set parent death signal");
-  }
+  RINGFENCE_TRY(DieWith(parent, options.parent_death_signal));  // a change of user cleared it
   const std::vector<char*> arguments = Pointers(options.arguments);
   const std::vector<char*> environment = Pointers(options.environment);
   if (program >= 0) {
@@ -111,12 +119,8 @@ Result<int> Spawn(const SpawnOptions& options) {
   }
   if (pid == 0) {
     int report_fd = report.write.get();
-    const Status failed = RunProgram(options, report_fd);
-    std::string reason = failed.error().message;
-    if (getppid() != parent) {
-      reason = "the parent has ended";
-    }
-    (void)WriteAll(report_fd, AsBytes(reason));
+    const Status failed = RunProgram(options, parent, report_fd);
+    (void)WriteAll(report_fd, AsBytes(failed.error().message));
     _exit(kExecFailed);
   }
   report.write.Reset();

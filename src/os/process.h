@@ -41,7 +41,7 @@ struct Ended {
 std::vector<Ended> ReapChildren();
 Ended WaitFor(int pid);
 
-Result<UniqueFd> OpenProcess(int pid);  // a pidfd
+Result<UniqueFd> OpenProcess(int pid);     // a pidfd
 Status SendSignal(int pidfd, int signal);  // OK when it has already ended
 
 // Blocks these signals for the calling thread and those it starts, and makes them readable.
@@ -51,9 +51,9 @@ int ReadSignal(int signals_fd);
 
 struct PollItem {
   int fd = -1;
-  bool write = false;     // wait for room instead of something to read
-  bool ready = false;     // out
-  bool hung_up = false;   // out: the other side has closed, or an error
+  bool write = false;    // wait for room instead of something to read
+  bool ready = false;    // out
+  bool hung_up = false;  // out: the other side has closed, or an error
 };
 // Waits for any of them; nullopt waits for ever. Interrupted waits return with nothing ready.
 Status Poll(std::vector<PollItem>& items, std::optional<std::chrono::milliseconds> timeout);

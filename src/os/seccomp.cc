@@ -32,9 +32,9 @@ Status AddRule(void* filter, const SeccompRule& rule) {
     compares.push_back(
         scmp_arg_cmp{argument.index, SCMP_CMP_MASKED_EQ, argument.mask, argument.value});
   }
-  const std::uint32_t action =
-      rule.error == 0 ? SCMP_ACT_KILL_PROCESS
-                      : SCMP_ACT_ERRNO(static_cast<std::uint32_t>(rule.error));
+  const std::uint32_t action = rule.error == 0
+                                   ? SCMP_ACT_KILL_PROCESS
+                                   : SCMP_ACT_ERRNO(static_cast<std::uint32_t>(rule.error));
   const int failed = seccomp_rule_add_array(
       filter, action, number, static_cast<unsigned>(compares.size()), compares.data());
   if (failed != 0) {
@@ -60,9 +60,9 @@ Status EnterSeccompDenyList(const std::vector<SeccompRule>& rules) {
   }
   int failed = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_NNP, 1);
   failed = failed != 0 ? failed : seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1);
-  failed = failed != 0 ? failed
-                       : seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH,
-                                          SCMP_ACT_KILL_PROCESS);
+  failed = failed != 0
+               ? failed
+               : seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   if (failed != 0) {
     return ErrnoError("seccomp: set attributes", -failed);
   }
@@ -91,27 +91,66 @@ std::vector<SeccompRule> DenySocketsExcept(const std::vector<int>& families) {
 
 std::vector<SeccompRule> DenySystemAdministration() {
   std::vector<SeccompRule> rules;
-  for (const char* call :
-       {"acct",          "add_key",       "bpf",
-        "chroot",        "clock_settime", "clock_adjtime",
-        "adjtimex",      "settimeofday",  "delete_module",
-        "finit_module",  "init_module",   "fsconfig",
-        "fsmount",       "fsopen",        "fspick",
-        "io_uring_setup", "io_uring_enter", "io_uring_register",
-        "ioperm",        "iopl",          "kcmp",
-        "kexec_file_load", "kexec_load",  "keyctl",
-        "lookup_dcookie", "mknod",        "mknodat",
-        "modify_ldt",    "mount",         "mount_setattr",
-        "move_mount",    "move_pages",    "name_to_handle_at",
-        "nfsservctl",    "open_by_handle_at", "open_tree",
-        "perf_event_open", "personality", "pidfd_getfd",
-        "pivot_root",    "process_madvise", "process_vm_readv",
-        "process_vm_writev", "ptrace",    "quotactl",
-        "quotactl_fd",   "reboot",        "request_key",
-        "sethostname",   "setdomainname", "setns",
-        "swapoff",       "swapon",        "syslog",
-        "umount",        "umount2",       "unshare",
-        "userfaultfd",   "uselib",        "vhangup"}) {
+  for (const char* call : {"acct",
+                           "add_key",
+                           "bpf",
+                           "chroot",
+                           "clock_settime",
+                           "clock_adjtime",
+                           "adjtimex",
+                           "settimeofday",
+                           "delete_module",
+                           "finit_module",
+                           "init_module",
+                           "fsconfig",
+                           "fsmount",
+                           "fsopen",
+                           "fspick",
+                           "io_uring_setup",
+                           "io_uring_enter",
+                           "io_uring_register",
+                           "ioperm",
+                           "iopl",
+                           "kcmp",
+                           "kexec_file_load",
+                           "kexec_load",
+                           "keyctl",
+                           "lookup_dcookie",
+                           "mknod",
+                           "mknodat",
+                           "modify_ldt",
+                           "mount",
+                           "mount_setattr",
+                           "move_mount",
+                           "move_pages",
+                           "name_to_handle_at",
+                           "nfsservctl",
+                           "open_by_handle_at",
+                           "open_tree",
+                           "perf_event_open",
+                           "personality",
+                           "pidfd_getfd",
+                           "pivot_root",
+                           "process_madvise",
+                           "process_vm_readv",
+                           "process_vm_writev",
+                           "ptrace",
+                           "quotactl",
+                           "quotactl_fd",
+                           "reboot",
+                           "request_key",
+                           "sethostname",
+                           "setdomainname",
+                           "setns",
+                           "swapoff",
+                           "swapon",
+                           "syslog",
+                           "umount",
+                           "umount2",
+                           "unshare",
+                           "userfaultfd",
+                           "uselib",
+                           "vhangup"}) {
     rules.push_back(Always(call, EPERM));
   }
   return rules;
@@ -124,10 +163,10 @@ std::vector<SeccompRule> DenyNewProcesses() {
       Always("clone3", ENOSYS),
       {"clone", EPERM, {{0, CLONE_THREAD, 0}}},
   };
-  for (const std::uint64_t flag : {std::uint64_t{CLONE_NEWNS}, std::uint64_t{CLONE_NEWUSER},
-                                   std::uint64_t{CLONE_NEWPID}, std::uint64_t{CLONE_NEWNET},
-                                   std::uint64_t{CLONE_NEWIPC}, std::uint64_t{CLONE_NEWUTS},
-                                   std::uint64_t{CLONE_NEWCGROUP}}) {
+  for (const std::uint64_t flag :
+       {std::uint64_t{CLONE_NEWNS}, std::uint64_t{CLONE_NEWUSER}, std::uint64_t{CLONE_NEWPID},
+        std::uint64_t{CLONE_NEWNET}, std::uint64_t{CLONE_NEWIPC}, std::uint64_t{CLONE_NEWUTS},
+        std::uint64_t{CLONE_NEWCGROUP}}) {
     rules.push_back({"clone", EPERM, {{0, flag, flag}}});
   }
   return rules;

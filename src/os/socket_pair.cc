@@ -29,7 +29,8 @@ Status MakeRoom(int socket, std::size_t message_bytes_max) {
     return ErrnoError("read socket buffer size");
   }
   if (static_cast<std::size_t>(got) < message_bytes_max + 4096) {
-    return Error{Code::kExhausted, "socket buffers are limited to " + std::to_string(got) + " bytes",
+    return Error{Code::kExhausted,
+                 "socket buffers are limited to " + std::to_string(got) + " bytes",
                  "raise sysctl net.core.wmem_max to 262144 or more"};
   }
   return {};

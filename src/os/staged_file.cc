@@ -19,6 +19,8 @@ Result<UniqueFd> OpenForWrite(const std::string& path, unsigned mode) {
   return fd;
 }
 
+void StartWriting(int fd) { (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE); }
+
 Status SyncData(int fd) {
   if (fdatasync(fd) != 0) {
     return ErrnoError("sync");

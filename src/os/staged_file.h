@@ -13,6 +13,9 @@ namespace ringfence::os {
 
 // Empty and open for writing, with exactly this mode whatever the umask. A link is refused.
 Result<UniqueFd> OpenForWrite(const std::string& path, unsigned mode);
+// Lets the disk begin with what was written, so that a later SyncData of several files need not
+// wait for one after the other. Promises nothing.
+void StartWriting(int fd);
 // OK only when what was written to `fd` would survive a power cut. Not the file's name: SyncDir.
 Status SyncData(int fd);
 // The new name is not durable before a SyncDir of its folder.

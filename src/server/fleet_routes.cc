@@ -132,9 +132,9 @@ Status OrderScrub(const Call& call, store::Connection& db, model::Gpu& gpu) {
 void ListTenants(const Call& call, const net::Responder& responder) {
   Answer(responder, [&]() -> Result<net::Response> {
     const auto policy = call.core.policy();
-    std::vector<model::Gpu> gpus;
+    std::vector<model::Lease> open;
     RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
-      RINGFENCE_ASSIGN(gpus, store::ListGpus(db));
+      RINGFENCE_ASSIGN(open, store::OpenLeases(db));
       return {};
     }));
     std::vector<policy::Tenant> visible;
@@ -149,7 +149,7 @@ void ListTenants(const Call& call, const net::Responder& responder) {
           JsonObject view{{"path", tenant.path.text()},
                           {"kind", std::string(Name(tenant.path.kind()))},
                           {"display_name", tenant.display_name},
-                          {"gpus_leased", lease::GpusHeld(tenant.path, gpus)}};
+                          {"gpus_leased", lease::GpusHeld(tenant.path, open)}};
           std::optional<std::uint32_t> tightest;
           for (const policy::Quota& quota : policy->QuotasOver(tenant.path)) {
             tightest = std::min(tightest.value_or(quota.gpus_max), quota.gpus_max);

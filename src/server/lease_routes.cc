@@ -47,8 +47,8 @@ Result<lease::Placement> PlaceInside(const Call& call, store::Connection& db,
   RINGFENCE_ASSIGN(fleet.nodes, call.core.Nodes(db));
   RINGFENCE_ASSIGN(fleet.gpus, store::ListGpus(db));
   fleet.now = call.core.Now();
-  RINGFENCE_TRY(
-      lease::CheckQuotas(*call.core.policy(), request.tenant, request.gpus, fleet.gpus));
+  RINGFENCE_ASSIGN(const auto open, store::OpenLeases(db));
+  RINGFENCE_TRY(lease::CheckQuotas(*call.core.policy(), request.tenant, request.gpus, open));
   return lease::Place(request.gpus, fleet);
 }
 

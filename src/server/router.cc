@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/code.h"
 #include "server/routes.h"
 
 namespace ringfence::server {
@@ -171,6 +172,21 @@ Status LetIn(Core& core, const Route& route, Call& call) {
   return Authorize(call, *route.action, model::TenantPath::Root());
 }
 
+// The one status that no code of ours has: the route is there, for another method.
+net::Response NotAllowed(const std::string& method, const std::string& allowed) {
+  const std::string label(Facts(Code::kInvalidArgument).label);
+  net::Response response = net::Response::OfJson(
+      405, JsonObject{{"type", "https://ringfence.dev/problems/" + label},
+                      {"title", "method not allowed"},
+                      {"status", 405},
+                      {"detail", method + " is not possible here"},
+                      {"code", label},
+                      {"hint", "use " + allowed}});
+  response.content_type = "application/problem+json";
+  response.headers.emplace_back("Allow", allowed);
+  return response;
+}
+
 }  // namespace
 
 std::span<const Route> AllRoutes() { return kRoutes; }
@@ -220,11 +236,7 @@ void Dispatch(Core& core, net::Server* http, const net::Request& request,
     return;
   }
   if (!allowed.empty()) {
-    net::Response response = net::Response::OfError(
-        {Code::kInvalidArgument, request.method + " is not possible here", "use " + allowed});
-    response.status = 405;
-    response.headers.emplace_back("Allow", allowed);
-    responder.Send(std::move(response));
+    responder.Send(NotAllowed(request.method, allowed));
     return;
   }
   responder.Send(net::Response::OfError({Code::kNotFound, "no such route: " + request.path,

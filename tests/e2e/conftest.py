@@ -86,6 +86,14 @@ class Ringfence:
         return found
 
 
+def children_of(pids):
+    """The direct children of these processes."""
+    found = []
+    for pid in pids:
+        found += map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return found
+
+
 def wait_until(condition, what, seconds=60):
     """Waits for a condition; never for a time."""
     end = time.monotonic() + seconds

@@ -11,7 +11,7 @@ import tempfile
 
 import pytest
 
-from conftest import start, wait_until
+from conftest import children_of, start, wait_until
 
 VISION = ("-t", "acme/research/vision")
 
@@ -63,7 +63,10 @@ def check_after(ringfence, lease):
 @pytest.mark.parametrize("victim", ["agent", "jailer"])
 def test_kill_on_the_node(fresh, victim):
     lease = active_job(fresh)
-    pids = fresh.pid_of("ringfence-jailer") if victim == "jailer" else fresh.pid_of("ringfence", "agent", "--node-name")
+    pids = fresh.pid_of("ringfence-jailer")
+    if victim == "agent":
+        pids = [pid for pid in children_of(pids)
+                if b"agent" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
     assert pids, "no such process"
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
@@ -97,7 +100,7 @@ def test_down_and_up_again_finds_its_state(fresh):
 
 def test_everything_at_once(fresh):
     lease = active_job(fresh)
-    for pid in fresh.pid_of("ringfence") + fresh.pid_of("ringfence-jailer"):
+    for pid in children_of(fresh.pid_of("ringfence-jailer")) + fresh.pid_of("ringfence") + fresh.pid_of("ringfence-jailer"):
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
