@@ -151,8 +151,12 @@ RINGFENCE_EXPORT CuResult cuMemHostAlloc(void** memory, std::size_t bytes, unsig
   return sim::OnContext("cuMemHostAlloc", [&](cuda::ContextOpaque&, sim::CudaGpu&) {
     constexpr std::size_t kPage = 4096;
     constexpr std::size_t kBytesMax = std::size_t{1} << 40U;
-    if (memory == nullptr || bytes == 0 || bytes > kBytesMax) {
+    if (memory == nullptr || bytes > kBytesMax) {
       return cuda::kInvalidValue;
+    }
+    if (bytes == 0) {  // as the real one answers (driver 580)
+      *memory = nullptr;
+      return cuda::kSuccess;
     }
     void* made = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
     if (made == nullptr) {

@@ -186,7 +186,8 @@ RINGFENCE_EXPORT CuResult cuGetProcAddress_v2(const char* name, void** function,
   if (status != nullptr) {
     *status = *function == nullptr ? kNoSuchSymbol : kFound;
   }
-  return *function == nullptr ? cuda::kNotFound : cuda::kSuccess;
+  // A caller who takes the status is told there, not by the result (driver 580).
+  return *function == nullptr && status == nullptr ? cuda::kNotFound : cuda::kSuccess;
 }
 
 RINGFENCE_EXPORT CuResult cuGetProcAddress(const char* name, void** function, int version,

@@ -136,7 +136,7 @@ RINGFENCE_EXPORT Return nvmlDeviceGetMemoryInfo_v2(nvml::Device device, nvml::Me
       return nvml::kInvalidArgument;
     }
     if (memory->version != nvml::StructVersion<nvml::MemoryV2>(2)) {
-      return nvml::kArgumentVersionMismatch;
+      return nvml::kFunctionNotFound;  // as the real one answers (driver 580)
     }
     memory->total = card.gpu.memory_bytes();
     memory->reserved = card.gpu.memory_bytes() - card.gpu.usable_bytes();

@@ -113,7 +113,7 @@ RINGFENCE_EXPORT Return nvmlDeviceGetGpuInstanceProfileInfoV(nvml::Device device
     const unsigned int version = info->version;
     if (version != nvml::StructVersion<nvml::GpuInstanceProfileV2>(2) &&
         version != nvml::StructVersion<nvml::GpuInstanceProfileV3>(3)) {
-      return nvml::kArgumentVersionMismatch;
+      return nvml::kInvalidArgument;  // as the real one answers (driver 580)
     }
     return sim::OnProfile(card.gpu, profile, [&](const sim::Profile& found) {
       if (version == nvml::StructVersion<nvml::GpuInstanceProfileV2>(2)) {

@@ -14,8 +14,6 @@
 #include "audit/audit_test_util.h"
 #include "audit/log_writer.h"
 #include "audit/note.h"
-#include "audit/proof.h"
-#include "audit/verify_json.h"
 #include "base/encoding.h"
 
 namespace ringfence::audit {
@@ -421,84 +419,6 @@ TEST(VerifyTest, ALogCanBeVerifiedWhileItGrows) {
     const VerifyReport report = VerifyLog(options).value();
     ASSERT_TRUE(report.ok) << Explain(report);
   }
-}
-
-TEST(VerifyTest, AProofFileProvesItsEntryAndNoDamagedOneDoes) {
-  const TempFolder folder;
-  const auto writer = Grow(folder.path(), Samples(0, 300));
-  for (const std::uint64_t index : {0U, 17U, 255U, 256U, 299U}) {
-    const std::string proof =
-        ProveEntry(folder.path(), index, kOrigin, 300, writer->checkpoint()).value();
-    const VerifyReport report = VerifyProof(proof, LogVkey()).value();
-    EXPECT_TRUE(report.ok) << Explain(report);
-    EXPECT_EQ(report.size, 300U);
-  }
-  const std::string proof =
-      ProveEntry(folder.path(), 17, kOrigin, 300, writer->checkpoint()).value();
-  for (std::size_t i = 0; i < proof.size(); ++i) {
-    EXPECT_FALSE(VerifyProof(proof.substr(0, i), LogVkey())->ok) << i;
-    for (unsigned bit = 0; bit < 8; ++bit) {
-      std::string damaged = proof;
-      damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
-      ASSERT_FALSE(VerifyProof(damaged, LogVkey())->ok) << damaged;
-    }
-  }
-  EXPECT_FALSE(VerifyProof(proof, "x").has_value());
-}
-
-TEST(VerifyTest, CanonicalJsonIsToldFromOther) {
-  for (const char* good :
-       {"{}", "{\"\":0}", "{\"a\":[],\"b\":{},\"c\":[1,-2,9007199254740992,true,false,null]}",
-        "{\"a\":\"\\\"\\\\\\b\\f\\n\\r\\t\\u0000\\u001f/\x7f\"}", "{\"A\":1,\"a\":1,\"aa\":1}",
-        "{\"\\n\":1,\" \":1}", "{\"\xc3\xa9\":\"\xf0\x9f\x98\x80\xe2\x82\xac\"}",
-        // U+10000 is a surrogate pair in UTF-16 and so before U+E000
-        "{\"\xf0\x90\x80\x80\":1,\"\xee\x80\x80\":1}"}) {
-    EXPECT_EQ(verify::WhyNotCanonical(good), nullptr) << good;
-  }
-  for (const char* bad : {"",
-                          "1",
-                          "[]",
-                          "{",
-                          "{}x",
-                          "{} ",
-                          " {}",
-                          "{\"a\"}",
-                          "{\"a\":}",
-                          "{\"a\":1,}",
-                          "{a:1}",
-                          "{\"a\":01}",
-                          "{\"a\":-0}",
-                          "{\"a\":1.0}",
-                          "{\"a\":1e3}",
-                          "{\"a\":+1}",
-                          "{\"a\":--1}",
-                          "{\"a\":9007199254740993}",
-                          "{\"a\":99999999999999999999}",
-                          "{\"a\":tru}",
-                          "{\"a\":[1,]}",
-                          "{\"a\":[1 ]}",
-                          "{\"b\":1,\"a\":1}",
-                          "{\"a\":1,\"a\":1}",
-                          "{\"a\":\"\\/\"}",
-                          "{\"a\":\"\\u0041\"}",
-                          "{\"a\":\"\\u000a\"}",
-                          "{\"a\":\"\\u001F\"}",
-                          "{\"a\":\"\\u007f\"}",
-                          "{\"a\":\"\x01\"}",
-                          "{\"a\":\"\xff\"}",
-                          "{\"a\":\"\xc0\x80\"}",
-                          "{\"a\":\"\xed\xa0\x80\"}",
-                          "{\"a\":\"\xf4\x90\x80\x80\"}",
-                          "{\"a\":\"\xe2\x82\"}",
-                          "{\"\xee\x80\x80\":1,\"\xf0\x90\x80\x80\":1}",
-                          "{\"a\":\"x",
-                          "{\"a\":\"\\"}) {
-    EXPECT_NE(verify::WhyNotCanonical(bad), nullptr) << bad;
-  }
-  const std::string deep = "{\"a\":" + std::string(31, '[') + std::string(31, ']') + "}";
-  EXPECT_EQ(verify::WhyNotCanonical(deep), nullptr);
-  EXPECT_NE(verify::WhyNotCanonical("{\"a\":" + std::string(32, '[') + std::string(32, ']') + "}"),
-            nullptr);
 }
 
 }  // namespace

@@ -295,7 +295,6 @@ class SettingsLoader {
     if (policy.text.empty()) {
       policy.text = Resolve(Value(Setting::kState).text, "policy");
     }
-    NeedBoth(Setting::kServerTlsCertificate, Setting::kServerTlsKey);
     NeedBoth(Setting::kServerCaCertificate, Setting::kServerCaKey);
   }
 

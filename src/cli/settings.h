@@ -22,9 +22,6 @@ enum class Setting {
   kState,
   kServerListen,
   kServerNames,
-  kServerTlsCertificate,
-  kServerTlsKey,
-  kServerTlsCa,
   kServerCaCertificate,
   kServerCaKey,
   kServerRequestsPerSecond,
@@ -32,7 +29,6 @@ enum class Setting {
   kNodeDriverRoot,
   kNodeScenario,
   kNodeUidBase,
-  kNodeRuntime,
   kPolicyFolder,
   kLogLevel,
   kClientServer,
@@ -41,7 +37,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 21;
+inline constexpr std::size_t kSettingCount = 17;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind { kText, kAddress, kFile, kFolder, kNumber, kWord, kNames, kSecret };

@@ -2,7 +2,7 @@
 // seccomp filter already on it, and does four things:
 //   1. starts the job's command under Landlock, or not at all;
 //   2. passes signals on to it and reaps what it leaves behind;
-//   3. tells the jailer how the command ended, over descriptor 3;
+//   3. tells the jailer, over descriptor 3, that signals reach it, and how the command ended;
 //   4. ends, and with it every process of the box, when the command ends or the jailer does.
 //
 //   ringfence-init [--ls PATH] [--ro PATH] [--rx PATH] [--rw PATH] [--dev PATH]... --
@@ -175,8 +175,10 @@ void ReapAll(pid_t command) {
       if (number == SIGCHLD) {
         ReapAll(command);
       } else {
-        (void)kill(-command, number);
-        (void)kill(command, number);
+        // To its whole group, or to it alone before it has made one.
+        if (kill(-command, number) != 0) {
+          (void)kill(command, number);
+        }
       }
     }
   }
@@ -225,6 +227,8 @@ int main(int argc, char** argv) {
     RunCommand(abi, argv + 1, command);
   }
   (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  // Until here a signal to this process would have been lost, as to any process 1.
+  (void)!write(kStatusFd, "ready\n", 6);
   ConfineInit(abi);
   // The job's output must end when the job closes it, not when this process ends.
   for (int fd = 0; fd < 3; ++fd) {

@@ -109,6 +109,17 @@ TEST_F(BoxTest, EndSendsTermFirst) {
   EXPECT_EQ(client_->End("lease-nobody-knows").error().code, Code::kNotFound);
 }
 
+TEST_F(BoxTest, EndRightAfterStartIsNotLost) {
+  Start();
+  for (int i = 0; i < 10; ++i) {
+    const isolate::Grant grant = MakeGrant({"sleep", "1000"});
+    auto box = client_->Start(isolate::SealGrant(server_, grant));
+    ASSERT_TRUE(box.has_value()) << box.error().message;
+    ASSERT_TRUE(client_->End(grant.lease).has_value());
+    EXPECT_EQ(Collect(std::move(*box)).exit, "signalled 15\n");
+  }
+}
+
 TEST_F(BoxTest, SeveralAtOnce) {
   Start();
   std::vector<isolate::StartedBox> boxes;

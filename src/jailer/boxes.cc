@@ -15,6 +15,7 @@ using isolate::BoxState;
 
 constexpr int kSigKill = 9;
 constexpr int kSigTerm = 15;
+constexpr std::size_t kStatusLineBytesMax = 64;
 constexpr auto kGrace = std::chrono::seconds(10);
 constexpr auto kStartMax = std::chrono::seconds(60);
 
@@ -126,9 +127,38 @@ bool Boxes::TakeDown(Box& box) {
 
 void Boxes::Terminate(Box& box, TimePoint now) {
   box.end_asked = true;
-  if (box.init_pid != 0 && !box.kill_at.has_value()) {
-    (void)os::SendSignal(box.process.get(), kSigTerm);
+  if (box.init_pid == 0) {
+    return;
+  }
+  if (!box.kill_at.has_value()) {
     box.kill_at = now + kGrace;
+  }
+  if (box.ready && !box.term_sent) {
+    (void)os::SendSignal(box.process.get(), kSigTerm);
+    box.term_sent = true;
+  }
+}
+
+void Boxes::AddPollItems(std::vector<os::PollItem>& items) const {
+  for (const auto& [lease, box] : boxes_) {
+    if (box.init_pid != 0 && !box.ready) {
+      items.push_back({box.status.get()});
+    }
+  }
+}
+
+// A signal sent before ringfence-init is ready would be lost: a process 1 that has no handler yet
+// never sees it.
+void Boxes::ReadStatus() {
+  for (auto& [lease, box] : boxes_) {
+    std::array<std::byte, kStatusLineBytesMax> text{};
+    if (box.init_pid == 0 || box.ready || !os::ReadSome(box.status.get(), text).has_value()) {
+      continue;
+    }
+    box.ready = true;  // or it has ended already, and there is nobody to signal
+    if (box.end_asked) {
+      Terminate(box, std::chrono::steady_clock::now());
+    }
   }
 }
 
@@ -205,7 +235,10 @@ std::string Boxes::ExitLine(Box& box, const os::Ended& ended) const {
   if (box.timed_out) {
     return "timeout\n";
   }
-  std::array<std::byte, 64> text{};
+  std::array<std::byte, kStatusLineBytesMax> text{};
+  if (!box.ready) {
+    (void)os::ReadSome(box.status.get(), text);
+  }
   const auto got = os::ReadSome(box.status.get(), text);
   const auto line =
       ParseInitLine(got.has_value() ? AsText(ByteView(text).first(*got)) : std::string_view());

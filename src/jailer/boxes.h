@@ -38,6 +38,8 @@ class Boxes {
   void KillAll();
   bool empty() const { return boxes_.empty(); }
 
+  void AddPollItems(std::vector<os::PollItem>& items) const;
+  void ReadStatus();
   bool IsRuntime(int pid) const;
   bool OnEnded(const os::Ended& ended, TimePoint now);
   void Tick(TimePoint now);
@@ -56,7 +58,9 @@ class Boxes {
     os::UniqueFd exit_read;
     TimePoint deadline;  // of the runtime's start, then of the job
     std::optional<TimePoint> kill_at;
+    bool ready = false;  // signals reach the job
     bool end_asked = false;
+    bool term_sent = false;
     bool timed_out = false;
     bool take_down_failed = false;
     Started started;

@@ -37,6 +37,7 @@ int Service::Run() {
   while (agent_running_ || !boxes_->empty() || !workers_.empty()) {
     Wait();
     HandleSignals();
+    boxes_->ReadStatus();
     workers_.ReadOutput();
     const TimePoint now = std::chrono::steady_clock::now();
     workers_.Tick(now);
@@ -68,6 +69,7 @@ void Service::Wait() {
     }
   }
   workers_.AddPollItems(items);
+  boxes_->AddPollItems(items);
   std::optional<TimePoint> next = boxes_->NextDeadline();
   for (const auto& other : {workers_.NextDeadline(), kill_agent_at_}) {
     if (other.has_value() && (!next.has_value() || *other < *next)) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "fleet/node_state.h"
+#include "policy/boundary.h"
 
 namespace ringfence::lease {
 namespace {
@@ -49,6 +50,9 @@ Error WhyNot(std::uint32_t wanted, const std::vector<Room>& rooms, const Fleet& 
       }
     }
   }
+  for (const auto& [node, why] : fleet.barred) {
+    unfit += "; node " + node + " may not be shared now: " + why;
+  }
   return Error{Code::kUnavailable,
                "no node has " + Count(wanted, "free GPU") + " now (at most " +
                    std::to_string(free_on_ready) + "; of all: " + stand + ")" + unfit,
@@ -65,7 +69,8 @@ Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
   std::vector<Room> rooms;
   for (const model::Node& node : fleet.nodes) {
     Room room{&node, {}, 0};
-    const bool ready = fleet::StateOf(node, fleet.now) == fleet::NodeState::kReady;
+    const bool ready = fleet::StateOf(node, fleet.now) == fleet::NodeState::kReady &&
+                       !fleet.barred.contains(node.name);
     for (const model::Gpu& gpu : fleet.gpus) {
       if (gpu.node != node.name || gpu.state == model::GpuState::kLost) {
         continue;
@@ -79,7 +84,7 @@ Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
   }
   Room* best = nullptr;
   for (Room& room : rooms) {
-    const bool fits = room.free.size() >= gpus &&
+    const bool fits = room.free.size() >= gpus && !fleet.barred.contains(room.node->name) &&
                       fleet::StateOf(*room.node, fleet.now) == fleet::NodeState::kReady;
     if (fits && (best == nullptr || room.free.size() < best->free.size())) {
       best = &room;
@@ -95,6 +100,20 @@ Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
     placement.gpus.push_back(best->free[i]->uuid);
   }
   return placement;
+}
+
+std::map<std::string, std::string> BarredNodes(const policy::Policy& policy,
+                                               const model::TenantPath& tenant,
+                                               const std::vector<model::Lease>& open) {
+  std::map<std::string, std::string> barred;
+  for (const model::Lease& lease : open) {
+    const policy::IsolationDemand demand =
+        policy::LeastBetween(policy, tenant, lease.request.tenant);
+    if (demand.least == model::IsolationClass::kNode && !lease.node.empty()) {
+      barred.emplace(lease.node, demand.reason);
+    }
+  }
+  return barred;
 }
 
 std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Lease>& open) {

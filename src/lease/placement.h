@@ -3,6 +3,7 @@
 // Where a lease goes: state in, decision and reason out. Whole GPUs of one node.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,16 @@ struct Placement {
 struct Fleet {
   std::vector<model::Node> nodes;
   std::vector<model::Gpu> gpus;
+  // Nodes that the tenant may not share with whoever is there now, and why (BarredNodes).
+  std::map<std::string, std::string> barred;
   Timestamp now;
 };
+
+// A whole GPU satisfies every boundary but `node`: where policy demands that between `tenant` and
+// somebody with an open lease on a node, that node is barred.
+std::map<std::string, std::string> BarredNodes(const policy::Policy& policy,
+                                               const model::TenantPath& tenant,
+                                               const std::vector<model::Lease>& open);
 
 // The node with the fewest free GPUs that still suffice (so that large requests keep finding room)
 // and on it the free GPUs with the lowest index. Errors: kInvalidArgument when no node could ever

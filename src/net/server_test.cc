@@ -391,7 +391,9 @@ TEST(ServerTest, BodiesOfAllConnectionsTogetherAreBounded) {
     ASSERT_TRUE(clients.back()->Handshake());
     (void)clients.back()->Send(head + most_of_it);  // the ninth may be cut off
   }
-  EXPECT_TRUE(Eventually([&] { return server->stats().refused_busy == 1; }));
+  // Two that cross the limit at once may both be refused.
+  EXPECT_TRUE(Eventually([&] { return server->stats().refused_busy >= 1; }));
+  EXPECT_LE(server->stats().refused_busy, 2U);
   clients.clear();
   EXPECT_TRUE(Eventually([&] { return server->stats().connections_open == 0; }));
   RawConnection after(server->address(), RawConnection::ContextFor(Ca()));

@@ -20,6 +20,8 @@ constexpr Milliseconds kStartWithin = std::chrono::minutes(2);
 constexpr std::size_t kChunksMax = 64;
 // A scrub that reached less of a card than this says too little: somebody else held its memory.
 constexpr std::uint64_t kReachedPercentLeast = 90;
+// How far a node's clock may be behind ours.
+constexpr Milliseconds kClockSkewMax = std::chrono::minutes(2);
 
 std::string GrantFor(const Core& core, const model::Lease& lease) {
   Timestamp placed = lease.updated;
@@ -214,8 +216,13 @@ Result<net::Response> TakeStep(const Call& call) {
       }
       RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kActive, call.core.Now()));
       lease.started = call.core.Now();
-      RINGFENCE_TRY(store::UpdateLease(db, lease));
-      return Core::Record(db, call.core.StepEntry(ActorOf(call.caller), "lease.start", lease));
+      RINGFENCE_TRY(Core::Record(
+          db, call.core.StepEntry(ActorOf(call.caller), "lease.start", lease)));
+      if (lease.end_requested) {  // while it was being prepared: the node is told again
+        RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kEnding, call.core.Now(),
+                                  "its end was asked for before it started"));
+      }
+      return store::UpdateLease(db, lease);
     }
     if (step == "ended") {
       if (lease.ended.has_value()) {
@@ -308,7 +315,8 @@ Status Covers(const isolate::Receipt& receipt, const model::Gpu& gpu, const std:
   if (!receipt.lease.empty() && receipt.lease != lease) {
     return bad("it is of another lease");
   }
-  if (receipt.time < gpu.dirty_since && receipt.lease.empty()) {
+  // A receipt of a lease cannot be of another use; for one without, time must tell.
+  if (receipt.lease.empty() && receipt.time + kClockSkewMax < gpu.dirty_since) {
     return bad("it is older than the GPU's last use");
   }
   return {};

@@ -15,10 +15,18 @@ namespace ringfence::server {
 namespace {
 
 constexpr std::int64_t kWaitMsMax = 30000;
+constexpr const char* kHidden = "(hidden)";
 
-JsonObject ViewOf(const model::Lease& lease) { return wire::LeaseToJson(lease); }
+// As people may see it: of the environment only the names, as values are where secrets hide.
+JsonObject ViewOf(const model::Lease& lease) {
+  model::Lease shown = lease;
+  for (auto& [name, value] : shown.request.environment) {
+    value = kHidden;
+  }
+  return wire::LeaseToJson(shown);
+}
 
-// Reads a lease and asks policy. What a caller may not see is not there, for them.
+// Reads a lease and asks policy; ids cannot be guessed, so that one exists may be known.
 Result<model::Lease> LeaseFor(const Call& call, policy::Action action) {
   const std::string id = call.params.find("lease")->second;
   model::Lease lease;
@@ -49,6 +57,7 @@ Result<lease::Placement> PlaceInside(const Call& call, store::Connection& db,
   fleet.now = call.core.Now();
   RINGFENCE_ASSIGN(const auto open, store::OpenLeases(db));
   RINGFENCE_TRY(lease::CheckQuotas(*call.core.policy(), request.tenant, request.gpus, open));
+  fleet.barred = lease::BarredNodes(*call.core.policy(), request.tenant, open);
   return lease::Place(request.gpus, fleet);
 }
 

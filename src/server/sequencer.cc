@@ -48,20 +48,31 @@ Result<std::unique_ptr<Sequencer>> Sequencer::Start(store::Database& database,
                                                     const crypto::SigningKey& key,
                                                     std::function<void()> on_checkpoint) {
   RINGFENCE_TRY(os::MakeDirs(folder));
-  RINGFENCE_ASSIGN(auto log, audit::LogWriter::Open(folder, origin, key));
-  RINGFENCE_TRY(CheckAgainstDatabase(database, folder, log->head()));
-  return std::unique_ptr<Sequencer>(new Sequencer(database, folder, std::move(origin),
-                                                  std::move(log), std::move(on_checkpoint)));
+  std::unique_ptr<Sequencer> sequencer(
+      new Sequencer(database, folder, std::move(origin), key, std::move(on_checkpoint)));
+  RINGFENCE_TRY(sequencer->OpenLog());
+  Sequencer* const raw = sequencer.get();
+  raw->thread_ = std::jthread([raw](const std::stop_token& stop) { raw->Loop(stop); });
+  return sequencer;
 }
 
 Sequencer::Sequencer(store::Database& database, std::string folder, std::string origin,
-                     std::unique_ptr<audit::LogWriter> log, std::function<void()> on_checkpoint)
+                     const crypto::SigningKey& key, std::function<void()> on_checkpoint)
     : database_(database),
       folder_(std::move(folder)),
       origin_(std::move(origin)),
-      on_checkpoint_(std::move(on_checkpoint)),
-      log_(std::move(log)) {
-  thread_ = std::jthread([this](const std::stop_token& stop) { Loop(stop); });
+      key_(key),
+      on_checkpoint_(std::move(on_checkpoint)) {}
+
+// A writer whose append failed knows no longer what is on the disk; a fresh one looks.
+Status Sequencer::OpenLog() {
+  RINGFENCE_ASSIGN(auto log, audit::LogWriter::Open(folder_, origin_, key_));
+  RINGFENCE_TRY(CheckAgainstDatabase(database_, folder_, log->head()));
+  const std::lock_guard lock(mutex_);
+  log_ = std::move(log);
+  published_ = {log_->head(), log_->checkpoint()};
+  cosignatures_.clear();
+  return {};
 }
 
 Sequencer::~Sequencer() {
@@ -78,6 +89,9 @@ void Sequencer::Wake() {
 }
 
 Result<bool> Sequencer::AppendSome() {
+  if (log_ == nullptr) {  // only this thread changes it
+    RINGFENCE_TRY(OpenLog());
+  }
   const std::uint64_t have = head().size;
   std::vector<Bytes> entries;
   RINGFENCE_TRY(database_.Read([&](store::Connection& db) -> Status {
@@ -99,7 +113,13 @@ Result<bool> Sequencer::AppendSome() {
   }
   {
     const std::lock_guard lock(mutex_);
-    RINGFENCE_TRY(log_->Append(entries));
+    const auto appended = log_->Append(entries);
+    if (!appended.has_value()) {
+      log_.reset();
+      return appended.error();
+    }
+    published_ = {*appended, log_->checkpoint()};
+    cosignatures_.clear();
   }
   on_checkpoint_();
   return entries.size() == static_cast<std::size_t>(kEntriesPerAppendMax);
@@ -139,26 +159,27 @@ void Sequencer::Loop(const std::stop_token& stop) {
 
 audit::TreeHead Sequencer::head() const {
   const std::lock_guard lock(mutex_);
-  return log_->head();
+  return published_.head;
 }
 
 std::string Sequencer::checkpoint() const {
-  const auto text = os::ReadText(folder_ + "/checkpoint", 64 * 1024);
-  if (text.has_value()) {
-    return *text;
-  }
   const std::lock_guard lock(mutex_);
-  return log_->checkpoint();
+  return published_.note + cosignatures_;
 }
 
 Sequencer::Published Sequencer::published() const {
   const std::lock_guard lock(mutex_);
-  return {log_->head(), log_->checkpoint()};
+  return published_;
 }
 
 Status Sequencer::AddCosignature(std::string_view line) {
   const std::lock_guard lock(mutex_);
-  return log_->AddCosignature(line);
+  if (log_ == nullptr) {
+    return Error{Code::kUnavailable, "the log is being opened again"};
+  }
+  RINGFENCE_TRY(log_->AddCosignature(line));
+  cosignatures_ += line;
+  return {};
 }
 
 std::string Sequencer::problem() const {

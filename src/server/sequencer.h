@@ -20,7 +20,7 @@ namespace ringfence::server {
 // Any thread.
 class Sequencer {
  public:
-  // `database` must outlive it. `on_checkpoint` is called, on its thread, after each new
+  // `database` and `key` must outlive it. `on_checkpoint` is called, on its thread, after each new
   // checkpoint. kCorrupt when the log holds other entries than the database: that is tampering or
   // a restored backup, and nothing is written over it.
   static Result<std::unique_ptr<Sequencer>> Start(store::Database& database,
@@ -48,16 +48,20 @@ class Sequencer {
 
  private:
   Sequencer(store::Database& database, std::string folder, std::string origin,
-            std::unique_ptr<audit::LogWriter> log, std::function<void()> on_checkpoint);
+            const crypto::SigningKey& key, std::function<void()> on_checkpoint);
+  Status OpenLog();
   void Loop(const std::stop_token& stop);
   Result<bool> AppendSome();  // true: there may be more
 
   store::Database& database_;
   const std::string folder_;
   const std::string origin_;
+  const crypto::SigningKey& key_;
   const std::function<void()> on_checkpoint_;
-  mutable std::mutex mutex_;  // of the log and the members below
-  std::unique_ptr<audit::LogWriter> log_;
+  mutable std::mutex mutex_;  // of the members below
+  std::unique_ptr<audit::LogWriter> log_;  // none after a failed append, until it is opened again
+  Published published_;                    // what the log last said, also while there is none
+  std::string cosignatures_;               // of exactly that head
   std::string problem_;
   bool pending_ = true;
   std::condition_variable_any wake_;

@@ -119,7 +119,7 @@ void AskMemory(const cuda::Api& api, Table& table) {
   table.Want("cuMemFree_v2 twice", api.cuMemFree_v2(pointer), 1);
   table.Want("cuMemcpyDtoH_v2 after free", api.cuMemcpyDtoH_v2(words.data(), pointer, 16), 1);
   void* host = nullptr;
-  table.Want("cuMemHostAlloc of 0 bytes", api.cuMemHostAlloc(&host, 0, 0), 1);
+  table.Want("cuMemHostAlloc of 0 bytes", api.cuMemHostAlloc(&host, 0, 0), 0);
   table.Want("cuMemHostAlloc", api.cuMemHostAlloc(&host, 1 << 20, 0), 0);
   table.Want("cuMemFreeHost", api.cuMemFreeHost(host), 0);
 }
@@ -186,7 +186,7 @@ bool AskCuda(const cuda::Api& api, Table& table) {
              api.cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 0, &status), 0);
   table.Want("finds a function", function != nullptr, true);
   table.Want("cuGetProcAddress_v2 of nothing",
-             api.cuGetProcAddress_v2("cuNoSuchThing", &function, 12000, 0, &status), 500);
+             api.cuGetProcAddress_v2("cuNoSuchThing", &function, 12000, 0, &status), 0);
   table.Want("finds none", function == nullptr, true);
   table.Want("says so", status, 1);
   return true;
