@@ -72,7 +72,7 @@ constexpr std::array kErrors = {
     ErrorText{999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
-CuResult PutText(CuResult code, const char** into, const char* ErrorText::*text) {
+CuResult PutText(CuResult code, const char** into, const char* ErrorText::* text) {
   if (into == nullptr) {
     return cuda::kInvalidValue;
   }

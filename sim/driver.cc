@@ -50,7 +50,7 @@ Result<std::string> RootOf(const void* symbol) {
 }
 
 bool IsFolder(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   return stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 

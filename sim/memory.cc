@@ -19,7 +19,7 @@ constexpr int kGuardTries = 5000;  // of a millisecond each
 constexpr std::size_t kFillBytes = std::size_t{1} << 20U;
 
 bool SetLock(int fd, short type, std::uint64_t start, std::uint64_t bytes) {
-  struct flock lock {};
+  struct flock lock{};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = static_cast<off_t>(start);
@@ -41,8 +41,8 @@ class Descriptors {
   int Get(const std::string& path, int flags) {
     const std::lock_guard lock(mutex_);
     if (const auto found = open_.find(path); found != open_.end()) {
-      struct stat held {};
-      struct stat named {};
+      struct stat held{};
+      struct stat named{};
       if (fstat(found->second, &held) == 0 && stat(path.c_str(), &named) == 0 &&
           held.st_dev == named.st_dev && held.st_ino == named.st_ino) {
         return found->second;
@@ -82,7 +82,7 @@ std::vector<Held> ListHeld(int information_fd, std::uint64_t start, std::uint64_
     }
     // Asked for an open file description, the kernel shows the locks of processes, ours too;
     // asked for a process, it leaves out our own. A write lock clashes with every read lock.
-    struct flock lock {};
+    struct flock lock{};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     lock.l_start = static_cast<off_t>(from);

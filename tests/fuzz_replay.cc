@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
     (void)LLVMFuzzerTestOneInput(whole.data(), whole.size());
     const std::size_t step = std::max<std::size_t>(1, whole.size() / 200);
     for (std::size_t cut = 0; cut < whole.size(); cut += step, ++runs) {
-      const std::vector<std::uint8_t> shorter(whole.begin(), whole.begin() + static_cast<long>(cut));
+      const std::vector<std::uint8_t> shorter(whole.begin(),
+                                              whole.begin() + static_cast<long>(cut));
       (void)LLVMFuzzerTestOneInput(shorter.data(), shorter.size());
     }
     for (int i = 0; i < 200 && !whole.empty(); ++i, ++runs) {

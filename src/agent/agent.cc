@@ -36,6 +36,7 @@ struct Node {
   audit::Witness& witness;  // the work thread's, but for seen()
   std::atomic<std::uint64_t> witnessed{0};
   std::atomic<bool> report_now{false};
+  bool reported = false;  // the reporting thread's alone
 };
 
 Result<crypto::SigningKey> OpenWitnessKey(const std::string& path) {
@@ -60,11 +61,10 @@ Result<Credentials> JoinOrLoad(const AgentOptions& options, isolate::JailerClien
   const std::string path = options.state_folder + "/credentials.json";
   if (join.has_value()) {
     RINGFENCE_ASSIGN(const isolate::JailerHello hello, jailer.Hello());
-    RINGFENCE_ASSIGN(
-        const Credentials made,
-        Join(*join, hello,
-             audit::VerifierKey(WitnessName(options.node), 4, witness_key.public_key()),
-             options.node));
+    RINGFENCE_ASSIGN(const Credentials made, Join(*join, hello,
+                                                  audit::VerifierKey(WitnessName(options.node), 4,
+                                                                     witness_key.public_key()),
+                                                  options.node));
     RINGFENCE_TRY(SaveCredentials(path, made));
     os::Log(os::Level::kInfo, "joined", {{"server", made.server}, {"node", options.node}});
     return made;
@@ -94,11 +94,12 @@ Status Report(Node& node, Link& link, bool with_inventory) {
     missing.emplace_back(what);
   }
   JsonObject body{{"version", RINGFENCE_VERSION},
+                  {"starting", !node.reported},
                   {"witnessed", static_cast<std::int64_t>(node.witnessed.load())}};
   if (with_inventory) {
     const auto text = node.jailer.Inventory();
-    auto inventory = text.has_value() ? ParseJson(*text, kInventoryBytesMax)
-                                      : Result<Json>(text.error());
+    auto inventory =
+        text.has_value() ? ParseJson(*text, kInventoryBytesMax) : Result<Json>(text.error());
     if (inventory.has_value() && inventory->is_object() &&
         inventory->get_object().contains("gpus")) {
       body["inventory"] = std::move(inventory).value();
@@ -114,6 +115,7 @@ Status Report(Node& node, Link& link, bool with_inventory) {
   }
   body["boxes"] = std::move(boxes);
   RINGFENCE_TRY(link.Send("POST", "/v1/agent/report", body));
+  node.reported = true;
   RINGFENCE_ASSIGN(const auto incidents, node.jailer.Incidents());
   if (!incidents.empty()) {
     JsonArray list;
@@ -189,8 +191,13 @@ void Obey(Node& node, Link& link, const Json& json) {
     }
   } else if (*what == "end") {
     node.runner.End(*lease, *gpus);
-  } else if (*what == "scrub" && (!lease->empty() || !gpus->empty())) {
+  } else if (*what == "scrub" && !lease->empty()) {
     node.runner.Scrub(*lease, *gpus);
+  } else if (*what == "scrub" && !gpus->empty()) {
+    const auto since = order->String("since", 32);
+    if (since.has_value()) {
+      node.runner.ScrubUnleased(*gpus, *since);
+    }
   }
 }
 
@@ -230,9 +237,8 @@ void Renewal(Node& node) {
     return;
   }
   const auto renewed = Renew(now, node.name);
-  const Status saved = renewed.has_value()
-                           ? SaveCredentials(node.credentials_path, *renewed)
-                           : Status(renewed.error());
+  const Status saved = renewed.has_value() ? SaveCredentials(node.credentials_path, *renewed)
+                                           : Status(renewed.error());
   if (!saved.has_value()) {
     os::Log(os::Level::kWarning, "certificate_not_renewed", {{"why", saved.error().message}});
     return;
@@ -241,9 +247,19 @@ void Renewal(Node& node) {
   os::Log(os::Level::kInfo, "certificate_renewed");
 }
 
-// Reports until told to stop, or until the jailer is gone.
-Status Tend(Node& node) {
+[[noreturn]] void End(const Status& ended) {
+  os::Log(os::Level::kInfo, "stopping",
+          {{"why", ended.has_value() ? "told to" : ended.error().message}});
+  // The other threads wait for boxes that the jailer ends after us, or for a server that may be
+  // gone. Nothing of theirs needs an orderly end: whatever they were at, the next agent takes up
+  // from the jailer's and the server's records, as it would after a crash.
+  std::quick_exit(ended.has_value() ? kExitOk : Facts(ended.error().code).exit_status);
+}
+
+// Reports until told to stop, or until the jailer is gone; then ends the process.
+[[noreturn]] void Tend(Node& node) {
   Link link(node.holder);
+  std::optional<std::jthread> work;  // once the server knows that this node has started
   auto next_inventory = std::chrono::steady_clock::now();
   auto next_report = next_inventory;
   for (;;) {
@@ -254,9 +270,12 @@ Status Tend(Node& node) {
       if (reported.has_value() && with_inventory) {
         next_inventory = now + kInventoryEvery;
       }
+      if (reported.has_value() && !work.has_value()) {
+        work.emplace([&node](const std::stop_token& stop) { Work(node, stop); });
+      }
       if (!reported.has_value()) {
         if (!node.jailer.Hello().has_value()) {
-          return Error{Code::kUnavailable, "the jailer ended the pair"};
+          End(Error{Code::kUnavailable, "the jailer ended the pair"});
         }
         os::Log(os::Level::kWarning, "not_reported", {{"why", reported.error().message}});
       }
@@ -264,7 +283,7 @@ Status Tend(Node& node) {
       Renewal(node);
     }
     if (os::WaitForSignal(std::chrono::milliseconds(200)) == os::Signal::kStop) {
-      return {};
+      End({});
     }
   }
 }
@@ -295,24 +314,17 @@ Status Run(const AgentOptions& options) {
   RINGFENCE_ASSIGN(Credentials credentials, JoinOrLoad(options, *jailer, join, witness_key));
   credentials.server = server;
   RINGFENCE_ASSIGN(const audit::NamedKey log_key, audit::ParseVerifierKey(credentials.log_vkey));
-  RINGFENCE_ASSIGN(audit::Witness witness,
-                   audit::Witness::Open(options.state_folder + "/witness.state",
-                                        WitnessName(options.node), std::move(witness_key),
-                                        log_key));
+  RINGFENCE_ASSIGN(
+      audit::Witness witness,
+      audit::Witness::Open(options.state_folder + "/witness.state", WitnessName(options.node),
+                           std::move(witness_key), log_key));
   CredentialHolder holder(credentials);
   RINGFENCE_TRY(jailer->Hello());
   LeaseRunner runner(*jailer, holder);
   RINGFENCE_TRY(runner.Recover());
-  Node node{options.node, credentials_path, *jailer, holder, runner, witness, {}, {}};
+  Node node{options.node, credentials_path, *jailer, holder, runner, witness, {}, {}, false};
   node.witnessed = witness.seen().size;
-  const std::jthread work([&node](const std::stop_token& stop) { Work(node, stop); });
-  const Status ended = Tend(node);
-  os::Log(os::Level::kInfo, "stopping",
-          {{"why", ended.has_value() ? "told to" : ended.error().message}});
-  // The other threads wait for boxes that the jailer ends after us, or for a server that may be
-  // gone. Nothing of theirs needs an orderly end: whatever they were at, the next agent takes up
-  // from the jailer's and the server's records, as it would after a crash.
-  std::quick_exit(ended.has_value() ? kExitOk : Facts(ended.error().code).exit_status);
+  Tend(node);
 }
 
 }  // namespace ringfence::agent

@@ -75,19 +75,19 @@ std::vector<std::string> LeaseRunner::InHand() {
   return leases;
 }
 
+bool LeaseRunner::IsInHand(const std::string& lease) {
+  const std::lock_guard lock(mutex_);
+  const auto found = jobs_.find(lease);
+  return found != jobs_.end() && !found->second.done;
+}
+
 void LeaseRunner::Start(const std::string& lease, const std::string& grant,
                         const std::vector<std::string>& gpus) {
   Launch(lease, [=, this](const std::stop_token& stop) { RunBox(stop, lease, grant, gpus); });
 }
 
 void LeaseRunner::End(const std::string& lease, const std::vector<std::string>& gpus) {
-  bool in_hand = false;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = jobs_.find(lease);
-    in_hand = found != jobs_.end() && !found->second.done;
-  }
-  if (in_hand) {
+  if (IsInHand(lease)) {
     const Status ended = jailer_.End(lease);
     if (!ended.has_value()) {
       os::Log(os::Level::kWarning, "lease_not_ended",
@@ -103,10 +103,32 @@ void LeaseRunner::End(const std::string& lease, const std::vector<std::string>& 
 }
 
 void LeaseRunner::Scrub(const std::string& lease, const std::vector<std::string>& gpus) {
-  const std::string key = lease.empty() ? "gpu:" + gpus.front() : lease;
-  Launch(key, [=, this](const std::stop_token& stop) {
+  if (IsInHand(lease)) {
+    // Its box, if it still runs, is not wanted any more; its own thread scrubs when it has ended.
+    (void)jailer_.End(lease);
+    return;
+  }
+  Launch(lease, [=, this](const std::stop_token& stop) {
     Link link(holder_);
-    ScrubAndDeliver(stop, link, lease, gpus);
+    (void)ScrubAndDeliver(stop, link, lease, gpus);
+  });
+}
+
+void LeaseRunner::ScrubUnleased(const std::vector<std::string>& gpus, const std::string& since) {
+  const std::string& gpu = gpus.front();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto done = scrubbed_.find(gpu);
+    if (done != scrubbed_.end() && done->second == since) {
+      return;
+    }
+  }
+  Launch("gpu:" + gpu, [=, this](const std::stop_token& stop) {
+    Link link(holder_);
+    if (ScrubAndDeliver(stop, link, "", gpus)) {
+      const std::lock_guard lock(mutex_);
+      scrubbed_[gpu] = since;
+    }
   });
 }
 
@@ -156,8 +178,8 @@ std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const st
     std::optional<std::chrono::milliseconds> wait;
     while (chunks.size() < kChunksPerRequest && (box.out.valid() || box.err.valid())) {
       std::vector<os::PollItem> items{{box.out.get()}, {box.err.get()}};
-      if (!os::Poll(items, wait).has_value() || (!items[0].ready && !items[0].hung_up &&
-                                                 !items[1].ready && !items[1].hung_up)) {
+      if (!os::Poll(items, wait).has_value() ||
+          (!items[0].ready && !items[0].hung_up && !items[1].ready && !items[1].hung_up)) {
         break;
       }
       for (const bool is_error : {false, true}) {
@@ -179,9 +201,8 @@ std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const st
       continue;
     }
     const auto count = static_cast<std::int64_t>(chunks.size());
-    const auto sent =
-        link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/output",
-                       JsonObject{{"first", first}, {"chunks", std::move(chunks)}});
+    const auto sent = link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/output",
+                                     JsonObject{{"first", first}, {"chunks", std::move(chunks)}});
     first += count;
     kept = sent.has_value();
   }
@@ -209,21 +230,18 @@ void LeaseRunner::Finish(const std::stop_token& stop, Link& link, const std::str
     os::Log(os::Level::kWarning, "end_not_reported",
             {{"lease", lease}, {"why", said.error().message}});
   }
-  ScrubAndDeliver(stop, link, lease, gpus);
+  (void)ScrubAndDeliver(stop, link, lease, gpus);
 }
 
-void LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link,
-                                  const std::string& lease, const std::vector<std::string>& gpus) {
+bool LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
+                                  const std::vector<std::string>& gpus) {
   auto receipt = jailer_.Scrub(lease, gpus);
-  if (!receipt.has_value() && receipt.error().code == Code::kNotFound && !lease.empty()) {
-    receipt = jailer_.Scrub("", gpus);  // the jailer lost its record, or never started this one
-  }
   if (!receipt.has_value() && !jailer_.Hello().has_value()) {
-    return;  // the pair ended: whoever comes next takes it up again
+    return false;  // the pair ended: whoever comes next takes it up again
   }
   if (gpus.empty()) {
     (void)jailer_.Forget(lease);
-    return;
+    return true;
   }
   JsonObject news{{"lease", lease}, {"gpus", GpuList(gpus)}};
   if (receipt.has_value()) {
@@ -235,12 +253,14 @@ void LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link,
   if (!said.has_value()) {
     os::Log(os::Level::kError, "receipt_not_delivered",
             {{"lease", lease}, {"why", said.error().message}});
-    return;
+    return false;
   }
   const Json* clean = said->is_object() ? said->get_object().if_contains("clean") : nullptr;
-  if (!lease.empty() && clean != nullptr && clean->is_bool() && clean->get_bool()) {
+  const bool taken = clean != nullptr && clean->is_bool() && clean->get_bool();
+  if (taken && !lease.empty()) {
     (void)jailer_.Forget(lease);
   }
+  return taken;
 }
 
 }  // namespace ringfence::agent

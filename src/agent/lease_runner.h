@@ -30,8 +30,10 @@ class LeaseRunner {
   void Start(const std::string& lease, const std::string& grant,
              const std::vector<std::string>& gpus);
   void End(const std::string& lease, const std::vector<std::string>& gpus);
-  // With an empty lease: a scrub of GPUs that no lease holds.
   void Scrub(const std::string& lease, const std::vector<std::string>& gpus);
+  // GPUs that no lease holds, dirty since then. An order that was overtaken by its own fulfilment
+  // is passed over: scrubbing again would take the GPU from whoever has been given it meanwhile.
+  void ScrubUnleased(const std::vector<std::string>& gpus, const std::string& since);
 
   // Takes up what an earlier agent left behind, as the jailer remembers it.
   Status Recover();
@@ -43,6 +45,7 @@ class LeaseRunner {
     std::jthread thread;
     bool done = false;
   };
+  bool IsInHand(const std::string& lease);
   template <typename Work>
   void Launch(const std::string& key, Work work);
 
@@ -52,13 +55,16 @@ class LeaseRunner {
                     isolate::StartedBox& box);
   void Finish(const std::stop_token& stop, Link& link, const std::string& lease,
               const std::vector<std::string>& gpus, const std::string& ending);
-  void ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
+  // True when the server has the receipt and took it.
+  bool ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
                        const std::vector<std::string>& gpus);
 
   isolate::JailerClient& jailer_;
   const CredentialHolder& holder_;
   std::mutex mutex_;
   std::map<std::string, Job> jobs_;  // by lease, or by "gpu:UUID"
+  std::map<std::string, std::string>
+      scrubbed_;  // GPU without a lease -> the `since` it was done for
 };
 
 }  // namespace ringfence::agent

@@ -139,7 +139,7 @@ TEST(LogTest, FilesAreReadableByAnAuditorWhateverTheUmask) {
   (void)LogWriter::Open(folder.path(), kOrigin, LogKey()).value()->Append(Samples(0, 3)).value();
   umask(before);
   for (const char* name : {"checkpoint", "tile/0/000.p/3", "tile/entries/000.p/3"}) {
-    struct stat facts {};
+    struct stat facts{};
     ASSERT_EQ(stat((folder.path() + "/" + name).c_str(), &facts), 0) << name;
     EXPECT_EQ(facts.st_mode & 0777U, 0644U) << name;
   }

@@ -123,8 +123,8 @@ TEST_P(VerifySizes, EveryFlippedBitIsFoundAndItsPlaceNamed) {
     const std::string whole = folder.path() + "/" + path;
     const std::size_t step = StepFor(GetParam(), content.size());
     for (std::size_t i = 0; i < content.size(); i += step) {
-      for (unsigned bit = content.size() > 300 ? i % 8 : 0;
-           bit<8; bit += content.size()> 300 ? 8 : 1) {
+      for (unsigned bit = content.size() > 300 ? i % 8 : 0; bit < 8;
+           bit += content.size() > 300 ? 8 : 1) {
         std::string damaged = content;
         damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
         testing::Spew(whole, damaged);

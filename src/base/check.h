@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define RINGFENCE_CHECK(condition)                                                         \
-  do {                                                                                     \
-    if (!(condition)) {                                                                    \
+#define RINGFENCE_CHECK(condition)                                                           \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
       std::fprintf(stderr, "ringfence: broken invariant at %s:%d: %s\n", __FILE__, __LINE__, \
-                   #condition);                                                            \
-      std::abort();                                                                        \
-    }                                                                                      \
+                   #condition);                                                              \
+      std::abort();                                                                          \
+    }                                                                                        \
   } while (false)

@@ -138,7 +138,7 @@ std::string Base32(ByteView bytes) {
 bool IsUtf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t more = lead < 0x80 ? 0
+    const std::size_t more = lead < 0x80                   ? 0
                              : lead >= 0xc2 && lead < 0xe0 ? 1
                              : (lead & 0xf0U) == 0xe0      ? 2
                              : lead >= 0xf0 && lead < 0xf5 ? 3

@@ -1,9 +1,9 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <boost/json/basic_parser_impl.hpp>
 
 #include "base/check.h"
 #include "base/encoding.h"
@@ -225,8 +225,8 @@ Result<Json> ParseJson(std::string_view text, std::size_t bytes_max) {
     return Error{Code::kInvalidArgument,
                  "not valid JSON near byte " + std::to_string(used) + ": " + ec.message()};
   }
-  Json value = boost::json::parse(boost::json::string_view(text.data(), text.size()), ec, {},
-                                  options);
+  Json value =
+      boost::json::parse(boost::json::string_view(text.data(), text.size()), ec, {}, options);
   if (ec) {
     return Error{Code::kInvalidArgument, "not valid JSON: " + ec.message()};
   }
@@ -250,7 +250,8 @@ Result<JsonReader> JsonReader::Open(const Json& value, std::string path) {
   if (object == nullptr) {
     return Error{Code::kInvalidArgument,
                  (path.empty() ? std::string("the document") : path) + " must be a JSON object",
-                 {}, path};
+                 {},
+                 path};
   }
   return JsonReader(*object, std::move(path));
 }
@@ -281,13 +282,12 @@ Result<std::string> JsonReader::String(std::string_view name, std::size_t bytes_
   return std::string(text->data(), text->size());
 }
 
-Result<std::int64_t> JsonReader::Int(std::string_view name, std::int64_t least,
-                                     std::int64_t most) {
+Result<std::int64_t> JsonReader::Int(std::string_view name, std::int64_t least, std::int64_t most) {
   const Json* found = Find(name);
   const std::int64_t* number = found == nullptr ? nullptr : found->if_int64();
   if (number == nullptr || *number < least || *number > most) {
-    return Wrong(name, "a whole number from " + std::to_string(least) + " to " +
-                           std::to_string(most));
+    return Wrong(name,
+                 "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return *number;
 }

@@ -24,6 +24,11 @@ class Follower {
       const int pressed = presses_.count();
       if (pressed > handled_) {
         if (pressed > 1 || !options_.end_on_press) {
+          if (handled_ == 0 && options_.end_on_press) {
+            // Two presses at once: the wish to end it is said before we go.
+            RINGFENCE_TRY(api_.Reconnect());
+            (void)api_.Post(Target("/v1/leases", lease_, "/end"), nullptr);
+          }
           end_.left = true;
           return end_;
         }

@@ -156,16 +156,26 @@ Result<int> Show(Invocation& invocation) {
 Result<int> End(Invocation& invocation) {
   RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
   JsonArray ended;
+  Status first;  // what went wrong; the others are ended all the same
   for (const std::string& id : invocation.parsed.arguments) {
-    RINGFENCE_ASSIGN(Json lease, api->Post(Target("/v1/leases", id, "/end"), nullptr));
-    if (invocation.console.table()) {
-      invocation.console.Note("lease " + id + " is " + TextOf(lease, "state"));
+    auto lease = api->Post(Target("/v1/leases", id, "/end"), nullptr);
+    if (!lease.has_value()) {
+      if (!first.has_value()) {
+        invocation.console.Failure(lease.error());
+      } else {
+        first = lease.error();
+      }
+      continue;
     }
-    ended.push_back(std::move(lease));
+    if (invocation.console.table()) {
+      invocation.console.Note("lease " + id + " is " + TextOf(*lease, "state"));
+    }
+    ended.push_back(std::move(lease).value());
   }
   if (!invocation.console.table()) {
     invocation.console.Show(ended);
   }
+  RINGFENCE_TRY(first);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/human.h"
 #include "cli/retry.h"
 #include "cli/settings.h"
+#include "model/lease.h"
 #include "os/interrupts.h"
 
 namespace ringfence::cli {
@@ -43,7 +44,7 @@ Status AddNumbers(const Parsed& parsed, JsonObject& request) {
     request["cpu_millis"] = static_cast<std::int64_t>(*thousandths);
   }
   if (const auto text = parsed.Value("pids")) {
-    const auto count = ParseCount(*text, 1, 1 << 22);
+    const auto count = ParseCount(*text, model::kPidsMin, model::kPidsMax);
     if (!count.has_value()) {
       return InOption("pids", count.error());
     }
@@ -174,10 +175,11 @@ Result<Json> WaitUntilOver(Api& api, Console& console, Presses& presses, const s
 
 Result<int> RunJob(Api& api, Console& console, Presses& presses, const Json& request,
                    const RunOptions& options) {
-  presses.OnPress([&api] { api.Cancel(); });
   const auto run = [&]() -> Result<int> {
+    // Not cut short by a press: an answer that nobody waits for would be a job that nobody ends.
     RINGFENCE_ASSIGN(const Json lease, AskForLease(api, console, presses, request, options.follow));
     const std::string id = TextOf(lease, "id");
+    presses.OnPress([&api] { api.Cancel(); });
     TellPlace(console, lease);
     if (options.detach) {
       if (console.table()) {

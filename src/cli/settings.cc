@@ -265,6 +265,12 @@ class SettingsLoader {
   }
 
   void FromEnvironment() {
+    const auto token =
+        input_.environment.find(std::string(Spec(Setting::kClientToken).environment));
+    if (token != input_.environment.end() && token->second.empty()) {
+      // Most often a command that failed to print one; falling back would act as somebody else.
+      Find(token->first, "", "is set but empty", "set it to a token, or unset it");
+    }
     for (const SettingSpec& spec : SettingTable()) {
       const std::string* variable = Environment(spec.environment);
       if (variable == nullptr || spec.setting == Setting::kState) {

@@ -9,6 +9,7 @@
 #include "cli/daemons.h"
 #include "cli/node_process.h"
 #include "cli/up_state.h"
+#include "model/node.h"
 #include "os/file.h"
 #include "os/file_owner.h"
 #include "os/identity.h"
@@ -74,6 +75,7 @@ class Supervisor {
   std::string seen_state_;
   std::string local_file_;
   std::string join_token_;
+  bool stop_ = false;  // asked for while waiting for something else
   Daemon server_{"server", 0, {}, kRestartFirst};
   Daemon node_{"node", 0, {}, kRestartFirst};
 };
@@ -96,13 +98,14 @@ bool CanReach(const std::string& path, unsigned uid, unsigned gid) {
 
 Status Supervisor::Prepare() {
   RINGFENCE_TRY(os::MakeDirs(settings_.state(), 0755));
+  RINGFENCE_TRY(TrustState(settings_));
   // Its folders have modes of their own; the daemons must get at theirs.
   RINGFENCE_TRY(os::ChangeMode(settings_.state(), 0755));
   for (const char* folder : {"logs", "cli"}) {
     RINGFENCE_TRY(os::MakeDirs(StateFile(folder), 0700));
   }
   RINGFENCE_TRY(os::MakeDirs(StateFile("server"), 0700));
-  RINGFENCE_TRY(ChangeOwnerOfTree(StateFile("server"), users_.server_uid, users_.server_gid));
+  RINGFENCE_TRY(os::ChangeOwner(StateFile("server"), users_.server_uid, users_.server_gid));
   RINGFENCE_TRY(ProvidePolicy(settings_));
   local_file_ = StateFile("server/local.json");
   seen_state_ = settings_.state();
@@ -143,8 +146,7 @@ Status Supervisor::StartServer() {
       server_.start_at != SteadyTime{}) {
     // Restarted: the port that was picked is the one that everybody knows.
     const std::string name = std::string(Spec(Setting::kServerListen).environment) + "=";
-    std::erase_if(spawn.environment,
-                  [&](const std::string& one) { return one.starts_with(name); });
+    std::erase_if(spawn.environment, [&](const std::string& one) { return one.starts_with(name); });
     spawn.environment.push_back(name + before->server);
   }
   if (NodeMustJoin()) {
@@ -203,6 +205,7 @@ Status Supervisor::WaitForServer() {
   const SteadyTime until = std::chrono::steady_clock::now() + kServerWithin;
   while (!os::Exists(local_file_)) {
     if (os::WaitForSignal(std::chrono::milliseconds(20)) == os::Signal::kStop) {
+      stop_ = true;
       return Error{Code::kUnavailable, "stopped"};
     }
     for (const os::Ended& ended : os::ReapChildren()) {
@@ -266,6 +269,9 @@ void Supervisor::Tend() {
     }
     if (node_.pid == 0 && server_.pid != 0 && now >= node_.start_at) {
       started = StartNode();
+    }
+    if (stop_) {
+      return;
     }
     if (!started.has_value()) {
       std::cerr << "ringfence: " << started.error().message << std::endl;
@@ -379,6 +385,10 @@ int RunDetached(const Settings& settings, const UpOptions& options) {
 }  // namespace
 
 int RunUp(const Settings& settings, const UpOptions& options) {
+  if (const Status named = model::CheckNodeName(settings.Text(Setting::kNodeName));
+      !named.has_value()) {
+    return Fail(Prefix("--node-name", named.error()));
+  }
   return options.detach ? RunDetached(settings, options) : RunForeground(settings, options);
 }
 

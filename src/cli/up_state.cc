@@ -10,6 +10,7 @@
 #include "crypto/x509.h"
 #include "os/file.h"
 #include "os/file_kind.h"
+#include "os/file_owner.h"
 #include "os/identity.h"
 #include "os/process.h"
 
@@ -68,7 +69,21 @@ std::int64_t IntIn(const JsonObject& object, const char* part, const char* name)
   return value != nullptr && value->is_int64() ? value->get_int64() : 0;
 }
 
-Health HealthOf(const Json& status) {
+// Nodes that have not been heard of lately: after a restart they are back within seconds.
+std::size_t SilentIn(const Json& nodes) {
+  const auto* object = nodes.if_object();
+  const Json* items = object == nullptr ? nullptr : object->if_contains("items");
+  std::size_t silent = 0;
+  if (items != nullptr && items->is_array()) {
+    for (const Json& node : items->get_array()) {
+      const Json* state = node.is_object() ? node.get_object().if_contains("state") : nullptr;
+      silent += state != nullptr && state->is_string() && state->get_string() == "silent";
+    }
+  }
+  return silent;
+}
+
+Health HealthOf(const Json& status, const Json& nodes_page) {
   Health health;
   const auto* object = status.if_object();
   if (object == nullptr) {
@@ -93,6 +108,8 @@ Health HealthOf(const Json& status) {
   }
   if (nodes == 0) {
     health.waiting_for = "the node to join";
+  } else if (SilentIn(nodes_page) > 0) {
+    health.waiting_for = "the node to report";
   } else if (ready == nodes && dirty > 0) {
     health.waiting_for = "GPUs to be scrubbed";
   } else if (ready == nodes && health.gpus == 0) {
@@ -210,15 +227,23 @@ Result<std::string> TakeLocalFile(const Settings& settings, const std::string& p
   return join_token;
 }
 
-Status ChangeOwnerOfTree(const std::string& path, unsigned uid, unsigned gid) {
-  RINGFENCE_TRY(os::ChangeOwner(path, uid, gid));
-  RINGFENCE_ASSIGN(const os::FileKind kind, os::KindOf(path));
-  if (kind != os::FileKind::kFolder) {
+Status TrustState(const Settings& settings) {
+  if (!os::IsRoot()) {
     return {};
   }
-  RINGFENCE_ASSIGN(const auto names, os::ListDir(path));
-  for (const std::string& name : names) {
-    RINGFENCE_TRY(ChangeOwnerOfTree(path + "/" + name, uid, gid));
+  constexpr unsigned kOthersWrite = 022;
+  for (const char* folder : {"", "/node", "/node/jailer", "/node/driver", "/logs", "/policy"}) {
+    const std::string path = settings.state() + folder;
+    if (!os::Exists(path)) {
+      continue;
+    }
+    RINGFENCE_ASSIGN(const os::FileKind kind, os::KindOf(path));
+    RINGFENCE_ASSIGN(const os::FileOwner owner, os::OwnerOf(path));
+    if (kind != os::FileKind::kFolder || owner.uid != 0 || (owner.mode & kOthersWrite) != 0) {
+      return Error{Code::kPermissionDenied, path + " is not a folder that only root can change",
+                   "what another user made there root must not trust: remove " + settings.state() +
+                       ", or name another folder with --state"};
+    }
   }
   return {};
 }
@@ -234,18 +259,20 @@ int WaitUntilHealthy(const Settings& settings, Milliseconds wait, std::ostream& 
       const std::string server = connection->server;
       const auto api = Api::Open(settings);
       const auto status = api.has_value() ? (*api)->Get("/v1/status") : Result<Json>(api.error());
-      if (status.has_value()) {
-        health = HealthOf(*status);
+      const auto nodes =
+          status.has_value() ? (*api)->Get("/v1/nodes") : Result<Json>(status.error());
+      if (nodes.has_value()) {
+        health = HealthOf(*status, *nodes);
       }
-      const bool over = std::chrono::steady_clock::now() > until;
-      if (status.has_value() && (health.healthy || health.settled || over)) {
+      if (nodes.has_value() && (health.healthy || health.settled)) {
         PrintWelcome(settings, *connection, health, out);
         return kExitOk;
       }
     }
     if (std::chrono::steady_clock::now() > until) {
-      out << "It is not healthy yet; see `ringfence status`. Logs: " << settings.state()
-          << "/logs\n";
+      out << "It is not healthy yet (waited for " << health.waiting_for
+          << "): " << LastLineOf(settings.state() + "/logs/node.log")
+          << "\nSee `ringfence status`; logs: " << settings.state() << "/logs\n";
       return Facts(Code::kUnavailable).exit_status;
     }
     if (health.waiting_for != said) {
@@ -268,8 +295,16 @@ std::string LastLineOf(const std::string& path) {
   while (!text.empty() && text.back() == '\n') {
     text.pop_back();
   }
-  const std::size_t cut = text.rfind('\n');
-  return cut == std::string::npos ? text : text.substr(cut + 1);
+  // Lines that begin with a space are hints; what happened is said before them.
+  for (;;) {
+    const std::size_t cut = text.rfind('\n');
+    std::string line = cut == std::string::npos ? text : text.substr(cut + 1);
+    if (cut == std::string::npos || !line.starts_with(' ')) {
+      constexpr std::string_view kOwnName = "ringfence: ";
+      return line.starts_with(kOwnName) ? line.substr(kOwnName.size()) : line;
+    }
+    text.resize(cut);
+  }
 }
 
 }  // namespace ringfence::cli

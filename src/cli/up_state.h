@@ -27,7 +27,9 @@ bool NeedsJoin(const std::string& credentials_file, Timestamp now);
 // token for the local node; empty when none was asked for.
 Result<std::string> TakeLocalFile(const Settings& settings, const std::string& path);
 
-Status ChangeOwnerOfTree(const std::string& path, unsigned uid, unsigned gid);
+// As root: refuses a state folder that another user made or could change, as the keys and links in
+// it would be theirs.
+Status TrustState(const Settings& settings);
 
 // Polls the server until node and GPUs are ready, saying what it waits for; then prints where the
 // API is, who is signed in, and what to try. Returns what to exit with.

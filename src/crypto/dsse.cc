@@ -35,8 +35,8 @@ Result<std::string> OpenEnvelope(const PublicKey& key, std::string_view type,
   RINGFENCE_TRY(reader.Finish());
   RINGFENCE_ASSIGN(const Bytes payload, FromBase64(encoded));
   if (found_type != type) {
-    return Error{Code::kPermissionDenied, "envelope holds " + found_type.substr(0, 80) +
-                                              ", expected " + std::string(type)};
+    return Error{Code::kPermissionDenied,
+                 "envelope holds " + found_type.substr(0, 80) + ", expected " + std::string(type)};
   }
   const std::string message = PreAuthEncoding(type, AsText(payload));
   for (const Json* entry : signatures) {

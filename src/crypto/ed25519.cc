@@ -44,9 +44,8 @@ bool PublicKey::Verify(ByteView message, ByteView signature) const {
   if (signature.size() != sizeof(Signature)) {
     return false;
   }
-  const Key key(
-      EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, Raw(raw_), raw_.size()),
-      &EVP_PKEY_free);
+  const Key key(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, Raw(raw_), raw_.size()),
+                &EVP_PKEY_free);
   const Context context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   return key != nullptr && context != nullptr &&
          EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&

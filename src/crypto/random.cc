@@ -9,8 +9,8 @@ namespace ringfence::crypto {
 
 Bytes RandomBytes(std::size_t count) {
   Bytes bytes(count);
-  RINGFENCE_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()),
-                             static_cast<int>(count)) == 1);
+  RINGFENCE_CHECK(
+      RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(count)) == 1);
   return bytes;
 }
 

@@ -61,7 +61,7 @@ std::string_view Name(NodeState state) {
 }
 
 NodeState StateOf(const model::Node& node, Timestamp now) {
-  if (now - node.last_seen > kSilentAfter) {
+  if (!node.heard || now - node.last_seen > kSilentAfter) {
     return NodeState::kSilent;
   }
   return node.missing.empty() ? NodeState::kReady : NodeState::kIncapable;
@@ -101,9 +101,9 @@ Result<std::vector<GpuChange>> Reconcile(const std::vector<model::Gpu>& known,
       change.what = "new GPU";
     } else {
       if (found->node != node) {
-        return Error{Code::kConflict,
-                     seen.uuid + " is known on node " + found->node + ", not " + node,
-                     "two machines claim one GPU: was it moved? Remove it from the other first"};
+        // One of the two is wrong; what is known stays, and the claim is on record.
+        changes.push_back({*found, "claimed by node " + node + " but known on " + found->node});
+        continue;
       }
       change.gpu.state = found->state;
       change.gpu.lease = found->lease;
@@ -112,7 +112,8 @@ Result<std::vector<GpuChange>> Reconcile(const std::vector<model::Gpu>& known,
       change.gpu.reason = found->reason;
       change.gpu.dirty_since = found->dirty_since;
       if (found->state == model::GpuState::kLost) {
-        change.gpu.state = found->lease.empty() ? model::GpuState::kDirty : model::GpuState::kLeased;
+        change.gpu.state =
+            found->lease.empty() ? model::GpuState::kDirty : model::GpuState::kLeased;
         change.gpu.reason = "came back: not scrubbed yet";
         change.gpu.dirty_since = now;
         change.what = "GPU came back";
@@ -123,10 +124,9 @@ Result<std::vector<GpuChange>> Reconcile(const std::vector<model::Gpu>& known,
     changes.push_back(std::move(change));
   }
   for (const model::Gpu& gpu : known) {
-    const bool gone =
-        gpu.node == node && gpu.state != model::GpuState::kLost &&
-        std::none_of(inventory.gpus.begin(), inventory.gpus.end(),
-                     [&](const model::Gpu& seen) { return seen.uuid == gpu.uuid; });
+    const bool gone = gpu.node == node && gpu.state != model::GpuState::kLost &&
+                      std::none_of(inventory.gpus.begin(), inventory.gpus.end(),
+                                   [&](const model::Gpu& seen) { return seen.uuid == gpu.uuid; });
     if (gone) {
       GpuChange change{gpu, "GPU lost"};
       change.gpu.state = model::GpuState::kLost;

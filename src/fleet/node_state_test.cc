@@ -45,19 +45,23 @@ TEST(ReconcileTest, ANewGpuIsDirtyAndOneThatVanishedIsLostAndDirtyWhenItComesBac
     }
     const auto still = Reconcile({known}, Showing({"GPU-a"}), "n1", kNow);
     ASSERT_TRUE(still.has_value());
-    EXPECT_EQ(still->at(0).gpu.state, known.state == model::GpuState::kLost
-                                          ? model::GpuState::kDirty
-                                          : known.state);
+    EXPECT_EQ(still->at(0).gpu.state,
+              known.state == model::GpuState::kLost ? model::GpuState::kDirty : known.state);
   }
-  const auto back = Reconcile({Card("GPU-a", model::GpuState::kLost, "lease-1")},
-                              Showing({"GPU-a"}), "n1", kNow);
-  EXPECT_EQ(back->at(0).gpu.state, model::GpuState::kLeased) << "its lease still has to be scrubbed";
+  const auto back =
+      Reconcile({Card("GPU-a", model::GpuState::kLost, "lease-1")}, Showing({"GPU-a"}), "n1", kNow);
+  EXPECT_EQ(back->at(0).gpu.state, model::GpuState::kLeased)
+      << "its lease still has to be scrubbed";
 }
 
-TEST(ReconcileTest, OneCardOnTwoNodesIsRefused) {
-  const auto moved = Reconcile({Card("GPU-a", model::GpuState::kFree)}, Showing({"GPU-a"}), "n2", kNow);
-  ASSERT_FALSE(moved.has_value());
-  EXPECT_EQ(moved.error().code, Code::kConflict);
+TEST(ReconcileTest, AClaimOnAnotherNodesCardChangesNothing) {
+  const auto moved =
+      Reconcile({Card("GPU-a", model::GpuState::kFree)}, Showing({"GPU-a"}), "n2", kNow);
+  ASSERT_TRUE(moved.has_value());
+  ASSERT_EQ(moved->size(), 1U);
+  EXPECT_EQ(moved->at(0).gpu.node, "n1");
+  EXPECT_EQ(moved->at(0).gpu.state, model::GpuState::kFree);
+  EXPECT_FALSE(moved->at(0).what.empty());
 }
 
 TEST(InventoryTest, MalformedInventoriesAreRefusedWithTheField) {

@@ -57,7 +57,7 @@ struct Uuid {
   X(cuDeviceGetName, (char* text, int bytes, cuda::Device device))                                \
   X(cuDeviceGetUuid, (cuda::Uuid * uuid, cuda::Device device))                                    \
   X(cuDeviceGetUuid_v2, (cuda::Uuid * uuid, cuda::Device device))                                 \
-  X(cuDeviceTotalMem_v2, (std::size_t * bytes, cuda::Device device))                              \
+  X(cuDeviceTotalMem_v2, (std::size_t* bytes, cuda::Device device))                               \
   X(cuDeviceGetAttribute, (int* value, int attribute, cuda::Device device))                       \
   X(cuDeviceGetByPCIBusId, (cuda::Device * device, const char* address))                          \
   X(cuDeviceGetPCIBusId, (char* text, int bytes, cuda::Device device))                            \
@@ -71,7 +71,7 @@ struct Uuid {
   X(cuCtxPopCurrent_v2, (cuda::Context * context))                                                \
   X(cuCtxGetDevice, (cuda::Device * device))                                                      \
   X(cuCtxSynchronize, ())                                                                         \
-  X(cuMemGetInfo_v2, (std::size_t * free, std::size_t * total))                                   \
+  X(cuMemGetInfo_v2, (std::size_t* free, std::size_t* total))                                     \
   X(cuMemAlloc_v2, (cuda::DevicePointer * pointer, std::size_t bytes))                            \
   X(cuMemFree_v2, (cuda::DevicePointer pointer))                                                  \
   X(cuMemcpyHtoD_v2, (cuda::DevicePointer to, const void* from, std::size_t bytes))               \

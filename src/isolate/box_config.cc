@@ -85,6 +85,16 @@ std::vector<std::string> Environment(const BoxSpec& spec) {
   return environment;
 }
 
+// The longest file a job may write. In its tmpfs folders memory is the limit; a simulated GPU's
+// memory is a file on the host's disk, which must not grow without end.
+std::int64_t FileBytesMax(const BoxSpec& spec) {
+  constexpr std::int64_t kOnDisk = std::int64_t{256} << 20U;
+  const bool on_disk = std::any_of(spec.driver_mounts.begin(), spec.driver_mounts.end(),
+                                   [](const gpu::DriverMount& mount) { return mount.give_to_box; });
+  const auto memory = static_cast<std::int64_t>(spec.grant.memory_bytes_max);
+  return on_disk ? std::min(kOnDisk, memory) : memory;
+}
+
 JsonObject Process(const BoxSpec& spec) {
   std::vector<std::string> arguments = {kBoxInitPath};
   const std::vector<std::string> landlock = LandlockOptions(spec);
@@ -106,7 +116,7 @@ JsonObject Process(const BoxSpec& spec) {
                                   {"permitted", JsonArray()},
                                   {"ambient", JsonArray()}}},
       {"rlimits",
-       JsonArray{limit("RLIMIT_CORE", 0),
+       JsonArray{limit("RLIMIT_CORE", 0), limit("RLIMIT_FSIZE", FileBytesMax(spec)),
                  limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))}},
       {"noNewPrivileges", true},
       {"oomScoreAdj", kOomScore},

@@ -71,7 +71,7 @@ void Allow(int ruleset, int abi, const char* path, std::uint64_t rights) {
     }
     Refuse(path);
   }
-  struct stat facts {};
+  struct stat facts{};
   if (fstat(fd, &facts) != 0 ||
       landlock::AllowFd(ruleset, abi, fd, S_ISDIR(facts.st_mode), rights) != 0) {
     Refuse(path);

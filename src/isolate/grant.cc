@@ -15,8 +15,8 @@ constexpr std::size_t kTextBytesMax = 512;
 constexpr std::size_t kValueBytesMax = 32 * 1024;
 constexpr std::size_t kEnvironmentBytesMax = 64 * 1024;
 // The runtime's own start needs this many tasks in the box's pids cgroup.
-constexpr std::int64_t kPidsLeast = 32;
-constexpr std::int64_t kPidsMost = 4'000'000;
+constexpr std::int64_t kPidsLeast = model::kPidsMin;
+constexpr std::int64_t kPidsMost = model::kPidsMax;
 constexpr std::int64_t kCpuMillisMost = 4'096'000;
 constexpr std::int64_t kRuntimeMostMs = std::int64_t{366} * 24 * 3600 * 1000;
 // What CanonicalJson can carry exactly.

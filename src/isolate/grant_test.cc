@@ -80,18 +80,9 @@ TEST_F(GrantTest, EachLimitIsChecked) {
       {"command", [](Grant& g) { g.command = {}; }},
       {"command empty", [](Grant& g) { g.command = {""}; }},
       {"command zero", [](Grant& g) { g.command = {std::string("a\0b", 3)}; }},
-      {"command long",
-       [](Grant& g) {
-         g.command = {"a", std::string(20000, 'x')};
-       }},
-      {"variable",
-       [](Grant& g) {
-         g.environment = {{"A=B", ""}};
-       }},
-      {"variable zero",
-       [](Grant& g) {
-         g.environment = {{"A", std::string(1, '\0')}};
-       }},
+      {"command long", [](Grant& g) { g.command = {"a", std::string(20000, 'x')}; }},
+      {"variable", [](Grant& g) { g.environment = {{"A=B", ""}}; }},
+      {"variable zero", [](Grant& g) { g.environment = {{"A", std::string(1, '\0')}}; }},
       {"memory", [](Grant& g) { g.memory_bytes_max = 1; }},
       {"cpu", [](Grant& g) { g.cpu_millis_max = 0; }},
       {"pids", [](Grant& g) { g.pids_max = 1; }},

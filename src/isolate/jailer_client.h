@@ -65,7 +65,8 @@ class JailerClient {
   // SIGTERM now, SIGKILL after ten seconds; OK when the box has already ended. Returns at once.
   virtual Status End(std::string_view lease) = 0;
   // Scrubs the GPUs of an ended lease and returns the receipt's envelope; the same one again when
-  // it was scrubbed before. With an empty `lease`: scrubs `gpus`, which must not be in use.
+  // it was scrubbed before. A lease that was never started here is from now on not startable, and
+  // `gpus` are scrubbed for it. With an empty `lease`: scrubs `gpus`, which must not be in use.
   virtual Result<std::string> Scrub(std::string_view lease,
                                     const std::vector<std::string>& gpus) = 0;
   virtual Result<std::vector<BoxRecord>> List() = 0;

@@ -236,6 +236,9 @@ Result<StartedWorker> StartScrub(const WorkerPlace& place,
   }
   task.give = GivenPaths(files);
   RINGFENCE_TRY(ChangeOwners(task.give, place.uid));
+  for (const std::string& path : task.give) {  // whatever its last owner made of it
+    RINGFENCE_TRY(os::ChangeMode(path, 0600));
+  }
   auto started = Start(place, task);
   if (!started.has_value()) {
     (void)ChangeOwners(task.give, 0);

@@ -139,7 +139,7 @@ TEST_F(AttackTest, OnlyTheLeasedGpuIsThere) {
                                 {gpus[2]}));
   EXPECT_EQ(ran.out, "nvidia-uvm\nnvidia2\nnvidiactl\n" + gpus[2] + "\n1000 600\n") << ran.err;
   // The memory is root's again.
-  struct stat facts {};
+  struct stat facts{};
   ASSERT_EQ(stat((driver_root_ + "/memory/" + gpus[2]).c_str(), &facts), 0);
   EXPECT_EQ(facts.st_uid, 0U);
 }

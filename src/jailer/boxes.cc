@@ -303,10 +303,10 @@ std::optional<Boxes::TimePoint> Boxes::NextDeadline() const {
     }
   };
   for (const auto& [lease, box] : boxes_) {
-    if (!box.timed_out) {
+    if (!box.timed_out && box.process.valid()) {
       consider(box.deadline);
     }
-    if (box.kill_at.has_value()) {
+    if (box.kill_at.has_value() && box.process.valid()) {
       consider(*box.kill_at);
     }
     if (box.take_down_failed) {

@@ -3,6 +3,7 @@
 #include "base/encoding.h"
 #include "os/file.h"
 #include "os/file_owner.h"
+#include "os/identity.h"
 
 namespace ringfence::jailer {
 namespace {
@@ -23,6 +24,11 @@ Result<crypto::SigningKey> LoadKey(const std::string& path) {
     const std::string text = Base64(key.seed().Reveal()) + "\n";
     RINGFENCE_TRY(os::WriteFileDurable(path, AsBytes(text), 0600));
     return key;
+  }
+  RINGFENCE_ASSIGN(const os::FileOwner owner, os::OwnerOf(path));
+  if (owner.uid != os::UserId() || (owner.mode & kOthersMask) != 0) {
+    return Error{Code::kPermissionDenied, path + " was made by another user, or others can read it",
+                 "remove the state folder and join the node again"};
   }
   RINGFENCE_ASSIGN(const std::string text, os::ReadText(path, kKeyBytesMax));
   auto seed = FromBase64(WithoutNewline(text));

@@ -51,10 +51,10 @@ Result<isolate::Request> Pair::Next() {
 }
 
 void Pair::Answer(isolate::Reply reply, std::vector<os::UniqueFd> fds) {
-  if (!socket_.valid() || outstanding_.erase(reply.id) == 0) {
+  if (!socket_.valid() || !outstanding_.contains(reply.id) || !answered_.insert(reply.id).second) {
     return;
   }
-  outgoing_.push_back({isolate::EncodeReply(reply), std::move(fds)});
+  outgoing_.push_back({reply.id, isolate::EncodeReply(reply), std::move(fds)});
 }
 
 Status Pair::Flush() {
@@ -67,6 +67,8 @@ Status Pair::Flush() {
     if (!sent.has_value()) {
       return sent.error().code == Code::kUnavailable ? Status() : sent;
     }
+    outstanding_.erase(outgoing_.front().id);
+    answered_.erase(outgoing_.front().id);
     outgoing_.pop_front();
   }
   return {};
@@ -76,6 +78,7 @@ void Pair::Close() {
   socket_.Reset();
   outgoing_.clear();
   outstanding_.clear();
+  answered_.clear();
 }
 
 }  // namespace ringfence::jailer

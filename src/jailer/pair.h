@@ -33,6 +33,7 @@ class Pair {
 
  private:
   struct Outgoing {
+    std::uint32_t id = 0;
     Bytes frame;
     std::vector<os::UniqueFd> fds;
   };
@@ -40,8 +41,10 @@ class Pair {
 
   os::UniqueFd socket_;
   bool greeted_ = false;
+  // Until the answer has been taken: an agent that asks and never reads is soon out of turn.
   std::set<std::uint32_t> outstanding_;
-  std::deque<Outgoing> outgoing_;  // at most one for each outstanding request
+  std::set<std::uint32_t> answered_;  // of those, the ones in outgoing_
+  std::deque<Outgoing> outgoing_;
 };
 
 }  // namespace ringfence::jailer

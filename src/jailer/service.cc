@@ -145,15 +145,19 @@ void Service::HandleRequests() {
   }
 }
 
-// Durable before the agent is killed: what it did must be known even if we die now.
-void Service::BreakPair(const Error& breach) {
+Status Service::KeepIncident(const std::string& what, const std::string& detail) {
   isolate::Incident incident;
   incident.node = parts_.node;
   incident.time = clock_->Now();
-  incident.what = breach.field;
-  incident.detail = breach.message;
+  incident.what = what;
+  incident.detail = detail.substr(0, isolate::kIncidentDetailBytesMax);
   incident.dropped = records_->IncidentsDropped();
-  const Status kept = records_->AddIncident(isolate::SealIncident(parts_.identity.key, incident));
+  return records_->AddIncident(isolate::SealIncident(parts_.identity.key, incident));
+}
+
+// Durable before the agent is killed: what it did must be known even if we die now.
+void Service::BreakPair(const Error& breach) {
+  const Status kept = KeepIncident(breach.field, breach.message);
   os::Log(os::Level::kError, "pair_ended",
           {{"what", breach.field},
            {"detail", breach.message},

@@ -48,6 +48,7 @@ class Service {
   void HandleEnded(const os::Ended& ended);
   void HandleRequests();
   void Handle(const isolate::Request& request);
+  Status KeepIncident(const std::string& what, const std::string& detail);
   void BreakPair(const Error& breach);
   void BeginShutdown(int signal);
 
@@ -55,6 +56,7 @@ class Service {
   void StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest);
   void HandleEnd(std::uint32_t id, const std::string& lease);
   void HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request);
+  void ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request);
   void ScrubCards(std::uint32_t id, const std::string& lease,
                   const std::vector<gpu::WantedGpu>& gpus);
   void FinishScrub(std::uint32_t id, const std::string& lease,

@@ -16,6 +16,8 @@ using isolate::RequestType;
 
 constexpr auto kInventoryMax = std::chrono::minutes(1);
 constexpr auto kScrubMax = std::chrono::minutes(10);
+// No grant lives as long: one that is still under way finds its lease used.
+constexpr auto kUnstartedKept = std::chrono::hours(24);
 
 // A report counts only if it covers exactly the cards asked for, each without a wrong byte.
 Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& report,
@@ -124,7 +126,7 @@ void Service::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request
   if (!request.lease.empty()) {
     const LeaseRecord* record = records_->Find(request.lease);
     if (record == nullptr) {
-      return refuse({Code::kNotFound, "no lease " + request.lease + " on this node"});
+      return ScrubUnstarted(id, request);
     }
     if (record->state == BoxState::kScrubbed) {
       isolate::Reply reply;
@@ -156,6 +158,42 @@ void Service::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request
       return;
     }
     ScrubCards(id, "", *gpus);
+  });
+}
+
+// A lease whose box was never started here, or whose record is lost. From now on it can never be
+// started, so that its receipt cannot be had first and its job run afterwards.
+void Service::ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request) {
+  const auto refuse = [this, id](Error error) {
+    Answer(id, RequestType::kScrub, std::move(error));
+  };
+  if (request.gpus.empty() || records_->WasUsed(request.lease)) {
+    return refuse({Code::kNotFound, "no lease " + request.lease + " on this node"});
+  }
+  WithMinors(request.gpus, [this, id, refuse, request](const Status& known) {
+    const auto begin = [&]() -> Result<std::vector<gpu::WantedGpu>> {
+      RINGFENCE_TRY(known);
+      for (const std::string& uuid : request.gpus) {
+        if (const std::string holder = records_->HolderOf(uuid); !holder.empty()) {
+          return Error{Code::kFailedPrecondition, uuid + " is held by lease " + holder,
+                       "end that lease and scrub it by its id"};
+        }
+      }
+      LeaseRecord record;
+      record.lease = request.lease;
+      record.state = BoxState::kEnded;
+      RINGFENCE_ASSIGN(record.gpus, Wanted(request.gpus));
+      RINGFENCE_ASSIGN(record.slot, records_->FreeSlot());
+      record.start_before = clock_->Now() + kUnstartedKept;
+      record.changed = clock_->Now();
+      RINGFENCE_TRY(records_->Begin(record));
+      return record.gpus;
+    };
+    const auto gpus = begin();
+    if (!gpus.has_value()) {
+      return refuse(gpus.error());
+    }
+    ScrubCards(id, request.lease, *gpus);
   });
 }
 

@@ -71,6 +71,9 @@ void Service::HandleStart(std::uint32_t id, const isolate::StartRequest& request
   }
   auto grant = CheckGrant(request.grant);
   if (!grant.has_value()) {
+    if (grant.error().code == Code::kPermissionDenied) {
+      (void)KeepIncident("refused_grant", grant.error().message);  // refused in any case
+    }
     Answer(id, RequestType::kStart, grant.error());
     return;
   }

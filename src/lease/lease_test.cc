@@ -75,18 +75,20 @@ TEST(PlacementTest, OnlyFreeGpusOfReadyNodesAndNeverTooFew) {
 }
 
 TEST(PlacementTest, QuotasHoldAtEveryLevel) {
-  const auto policy = policy::Policy::Parse(
-      {{"p.yaml", R"(apiVersion: ringfence.dev/v1
+  const auto policy = policy::Policy::Parse({{"p.yaml", R"(apiVersion: ringfence.dev/v1
 kind: Tenant
 metadata: {name: acme}
+spec: {}
 ---
 apiVersion: ringfence.dev/v1
 kind: Tenant
 metadata: {name: acme/a}
+spec: {}
 ---
 apiVersion: ringfence.dev/v1
 kind: Tenant
 metadata: {name: acme/b}
+spec: {}
 ---
 apiVersion: ringfence.dev/v1
 kind: Principal
@@ -128,6 +130,55 @@ spec: {tenant: acme/a, gpus: 2}
   EXPECT_TRUE(CheckQuotas(**policy, a, 2, open).has_value()) << "being scrubbed is not being held";
 }
 
+TEST(PlacementTest, ANodeThatMayNotBeSharedIsBarredWhileSomebodyIsThere) {
+  const auto policy = policy::Policy::Parse({{"p.yaml", R"(apiVersion: ringfence.dev/v1
+kind: Tenant
+metadata: {name: acme}
+spec: {}
+---
+apiVersion: ringfence.dev/v1
+kind: Tenant
+metadata: {name: globex}
+spec: {}
+---
+apiVersion: ringfence.dev/v1
+kind: Principal
+metadata: {name: admin}
+spec: {kind: user}
+---
+apiVersion: ringfence.dev/v1
+kind: Binding
+metadata: {name: b}
+spec: {principal: admin, role: admin, tenant: /}
+---
+apiVersion: ringfence.dev/v1
+kind: Boundary
+metadata: {name: apart}
+spec: {between: [acme, globex], least: node}
+)"}});
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
+  const auto acme = model::TenantPath::Create("acme").value();
+  const auto globex = model::TenantPath::Create("globex").value();
+  model::Lease lease;
+  lease.request.tenant = globex;
+  lease.node = "n1";
+  Fleet fleet;
+  fleet.now = kNow;
+  fleet.nodes = {NodeNamed("n1")};
+  model::Gpu gpu;
+  gpu.uuid = "GPU-1";
+  gpu.node = "n1";
+  gpu.state = model::GpuState::kFree;
+  fleet.gpus = {gpu};
+  EXPECT_TRUE(BarredNodes(**policy, globex, {lease}).empty()) << "with itself it may share";
+  fleet.barred = BarredNodes(**policy, acme, {lease});
+  const auto refused = Place(1, fleet);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("p.yaml:"), std::string::npos) << refused.error().message;
+  fleet.barred = BarredNodes(**policy, acme, {});
+  EXPECT_TRUE(Place(1, fleet).has_value());
+}
+
 TEST(LifeTest, AStepIsTakenOnlyWhereTheTableAllowsIt) {
   for (int from = 0; from <= static_cast<int>(model::LeaseState::kQuarantined); ++from) {
     for (int to = 0; to <= static_cast<int>(model::LeaseState::kQuarantined); ++to) {
@@ -152,7 +203,8 @@ TEST(LifeTest, Endings) {
   EXPECT_EQ(ParseEnding("timeout")->exit_code, 124);
   EXPECT_EQ(ParseEnding("oom")->exit_code, 137);
   EXPECT_EQ(ParseEnding("failed no runc")->reason, "no runc");
-  for (const char* bad : {"", "exited", "exited x", "exited -1", "exited 256", "exited 1 2", "gone"}) {
+  for (const char* bad :
+       {"", "exited", "exited x", "exited -1", "exited 256", "exited 1 2", "gone"}) {
     EXPECT_FALSE(ParseEnding(bad).has_value()) << bad;
   }
 }

@@ -21,6 +21,11 @@ Status Step(model::Lease& lease, model::LeaseState to, Timestamp now, std::strin
                                                 std::string(Name(to)) + " cannot follow"};
   }
   lease.state = to;
+  if (to == model::LeaseState::kClosed) {  // nobody needs them any more, and they may be secrets
+    for (auto& [name, value] : lease.request.environment) {
+      value.clear();
+    }
+  }
   lease.updated = now;
   lease.steps.push_back({to, now, std::string(reason.substr(0, kReasonBytesMax))});
   return {};

@@ -63,8 +63,9 @@ Error WhyNot(std::uint32_t wanted, const std::vector<Room>& rooms, const Fleet& 
 
 Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
   if (fleet.nodes.empty()) {
-    return Error{Code::kUnavailable, "no node has joined",
-                 "start one: `ringfence node token create NAME`, then `ringfence agent --join` there"};
+    return Error{
+        Code::kUnavailable, "no node has joined",
+        "start one: `ringfence node token create NAME`, then `ringfence agent --join` there"};
   }
   std::vector<Room> rooms;
   for (const model::Node& node : fleet.nodes) {

@@ -37,14 +37,14 @@ inline bool IsOver(LeaseState state) {
 inline constexpr std::size_t kCommandWordsMax = 256;
 inline constexpr std::size_t kCommandBytesMax = 16 * 1024;
 inline constexpr std::size_t kEnvironmentMax = 64;
-inline constexpr std::size_t kEnvironmentNameBytesMax = 256;
+inline constexpr std::size_t kEnvironmentNameBytesMax = 128;
 inline constexpr std::size_t kEnvironmentBytesMax = 32 * 1024;
 inline constexpr std::uint32_t kGpusPerLeaseMax = 64;
 inline constexpr std::uint64_t kMemoryBytesMin = std::uint64_t{16} << 20U;
 inline constexpr std::uint64_t kMemoryBytesMax = std::uint64_t{4} << 40U;
 inline constexpr std::uint32_t kCpuMillisMin = 10;
 inline constexpr std::uint32_t kCpuMillisMax = 1024 * 1000;
-inline constexpr std::uint32_t kPidsMin = 1;
+inline constexpr std::uint32_t kPidsMin = 32;  // a shell pipeline and its runtime need that
 inline constexpr std::uint32_t kPidsMax = 65536;
 inline constexpr Milliseconds kTimeoutMin = std::chrono::seconds(1);
 inline constexpr Milliseconds kTimeoutMax = std::chrono::hours(30 * 24);

@@ -7,22 +7,19 @@ namespace ringfence::model {
 namespace {
 
 constexpr std::pair<GpuState, std::string_view> kGpuStates[] = {
-    {GpuState::kFree, "free"},
-    {GpuState::kLeased, "leased"},
-    {GpuState::kDirty, "dirty"},
-    {GpuState::kQuarantined, "quarantined"},
+    {GpuState::kFree, "free"},   {GpuState::kLeased, "leased"},
+    {GpuState::kDirty, "dirty"}, {GpuState::kQuarantined, "quarantined"},
     {GpuState::kLost, "lost"},
 };
 
 }  // namespace
 
 Status CheckNodeName(std::string_view name) {
-  const bool good = !name.empty() && name.size() <= 63 && name.front() != '-' &&
-                    name.front() != '.' &&
-                    std::all_of(name.begin(), name.end(), [](char c) {
-                      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
-                             c == '.';
-                    });
+  const bool good =
+      !name.empty() && name.size() <= 63 && name.front() != '-' && name.front() != '.' &&
+      std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+      });
   if (!good) {
     return Error{Code::kInvalidArgument,
                  "node name \"" + std::string(name.substr(0, 80)) + "\" is not a host name",

@@ -20,6 +20,7 @@ struct Node {
   std::string name;
   Timestamp joined;
   Timestamp last_seen;
+  bool heard = true;  // by the running server, since it started; not stored
   std::string version;
   std::vector<std::string> missing;  // why it cannot run boxes; empty: it can
   bool simulated = false;
@@ -27,7 +28,7 @@ struct Node {
   std::string kernel_driver;
   std::string library_digest;
   std::string certificate_fingerprint;  // of the newest certificate
-  std::string certificate_previous;     // the one before, good until it expires: an answer may be lost
+  std::string certificate_previous;  // the one before, good until it expires: an answer may be lost
   Timestamp certificate_expires;
   std::string receipt_key;   // base64: verifies the receipts of its jailer
   std::string witness_vkey;  // verifies its cosignatures
@@ -52,7 +53,7 @@ struct Gpu {
   std::string lease;   // while leased, and while quarantined by it
   std::string tenant;  // of that lease
   std::string last_receipt;
-  std::string reason;   // why it is not free
+  std::string reason;     // why it is not free
   Timestamp dirty_since;  // a receipt older than this says nothing
   // From the node's inventory:
   std::uint32_t index = 0;

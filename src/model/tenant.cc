@@ -17,8 +17,7 @@ bool IsNameByte(char c) { return IsLower(c) || (c >= '0' && c <= '9') || c == '-
 std::string Shown(std::string_view text) {
   constexpr std::size_t kShownMax = 140;
   std::string shown(text.substr(0, kShownMax));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::replace_if(shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return text.size() > kShownMax ? shown + "..." : shown;
 }
 

@@ -39,8 +39,7 @@ std::string Utf8(const std::string& text) {
     return text;
   }
   std::string clean = text;
-  std::replace_if(
-      clean.begin(), clean.end(), [](char c) { return (c & '\x80') != 0; }, '?');
+  std::replace_if(clean.begin(), clean.end(), [](char c) { return (c & '\x80') != 0; }, '?');
   return clean;
 }
 
@@ -125,8 +124,7 @@ Error ErrorFromResponse(int status, std::string_view body) {
     }
   }
   std::string quoted = Utf8(std::string(body.substr(0, kQuotedBytesMax)));
-  std::replace_if(
-      quoted.begin(), quoted.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
+  std::replace_if(quoted.begin(), quoted.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
   return Error{CodeOfStatus(status), "the server answered with status " + std::to_string(status) +
                                          (quoted.empty() ? "" : ": " + quoted)};
 }

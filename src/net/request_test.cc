@@ -317,7 +317,9 @@ TEST(HttpTest, OneResponderAnswersOnce) {
     copy.Send(Response::OfText(201, ""));
     responder.Send(Response::OfText(202, ""));
   }
-  { const Responder dropped(record); }
+  {
+    const Responder dropped(record);
+  }
   EXPECT_EQ(sent, (std::vector<int>{201, 500}));
 }
 

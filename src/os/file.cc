@@ -233,12 +233,12 @@ Status RemoveFile(const std::string& path) {
 Status RemoveTree(const std::string& path) { return RemoveTreeAt(AT_FDCWD, path.c_str(), path, 0); }
 
 bool Exists(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   return lstat(path.c_str(), &facts) == 0;
 }
 
 bool IsDirectory(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   return stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
@@ -259,7 +259,7 @@ Result<std::vector<std::string>> ListDir(const std::string& path) {
 }
 
 Result<std::uint64_t> FileBytes(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   if (stat(path.c_str(), &facts) != 0) {
     return ErrnoError("look at " + path);
   }
@@ -289,7 +289,7 @@ Status ChangeMode(const std::string& path, unsigned mode) {
 }
 
 Result<std::uint64_t> FreeBytes(const std::string& path) {
-  struct statvfs facts {};
+  struct statvfs facts{};
   if (statvfs(path.c_str(), &facts) != 0) {
     return ErrnoError("look at the file system of " + path);
   }

@@ -26,7 +26,8 @@ Status CreateFileDurable(const std::string& path, ByteView bytes, unsigned mode 
 
 Status MakeDirs(const std::string& path, unsigned mode = 0755);  // like mkdir -p
 Status SyncDir(const std::string& path);
-Status Rename(const std::string& from, const std::string& to);  // durable; over a file, not a folder
+Status Rename(const std::string& from,
+              const std::string& to);        // durable; over a file, not a folder
 Status RemoveFile(const std::string& path);  // absent is OK
 Status RemoveTree(const std::string& path);  // absent is OK; links are removed, not followed
 bool Exists(const std::string& path);
@@ -45,7 +46,7 @@ Result<UniqueFd> LockFile(const std::string& path);
 
 Result<UniqueFd> OpenRead(const std::string& path);
 Result<UniqueFd> OpenAppend(const std::string& path, unsigned mode = 0600);  // made if absent
-Result<std::size_t> ReadSome(int fd, std::span<std::byte> into);  // 0: end of file
+Result<std::size_t> ReadSome(int fd, std::span<std::byte> into);             // 0: end of file
 Status WriteAll(int fd, ByteView bytes);
 // Up to `bytes_max` bytes from `offset` on; fewer only at the end of the file.
 Result<Bytes> ReadAt(int fd, std::uint64_t offset, std::size_t bytes_max);

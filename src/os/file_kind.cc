@@ -7,7 +7,7 @@
 namespace ringfence::os {
 
 Result<FileKind> KindOf(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   if (lstat(path.c_str(), &facts) != 0) {
     return ErrnoError("look at " + path);
   }

@@ -8,7 +8,7 @@
 namespace ringfence::os {
 
 Result<FileOwner> OwnerOf(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   if (stat(path.c_str(), &facts) != 0) {
     return ErrnoError("look at " + path);
   }

@@ -33,7 +33,7 @@ Status Allow(int ruleset, int abi, const LandlockPath& rule) {
     }
     return ErrnoError("landlock: open " + rule.path);
   }
-  struct stat facts {};
+  struct stat facts{};
   if (fstat(fd.get(), &facts) != 0) {
     return ErrnoError("landlock: look at " + rule.path);
   }

@@ -51,7 +51,7 @@ Result<bool> MakeDir(const std::string& path, unsigned mode) {
 Result<RegularFile> OpenRegular(const std::string& path) {
   RegularFile file;
   file.fd = UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat facts {};
+  struct stat facts{};
   if (!file.fd.valid()) {
     if (errno == ELOOP) {
       return Error{Code::kInvalidArgument, "open " + path + ": it is a link"};

@@ -18,10 +18,7 @@ namespace {
 constexpr std::int64_t kWaitMsMax = 30000;
 constexpr Milliseconds kStartWithin = std::chrono::minutes(2);
 constexpr std::size_t kChunksMax = 64;
-// A scrub that reached less of a card than this says too little: somebody else held its memory.
-constexpr std::uint64_t kReachedPercentLeast = 90;
-// How far a node's clock may be behind ours.
-constexpr Milliseconds kClockSkewMax = std::chrono::minutes(2);
+constexpr Milliseconds kSettled = std::chrono::seconds(30);
 
 std::string GrantFor(const Core& core, const model::Lease& lease) {
   Timestamp placed = lease.updated;
@@ -78,8 +75,8 @@ Status HandOut(Core& core, const std::string& node) {
       }
       RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kPreparing, core.Now()));
       RINGFENCE_TRY(store::UpdateLease(db, lease));
-      RINGFENCE_TRY(Core::Record(
-          db, core.StepEntry({"ringfence", "system", "", ""}, "lease.grant", lease)));
+      RINGFENCE_TRY(
+          Core::Record(db, core.StepEntry({"ringfence", "system", "", ""}, "lease.grant", lease)));
       moved.push_back(lease.id);
     }
     return {};
@@ -129,8 +126,10 @@ Result<JsonObject> OrdersFor(Core& core, const std::string& node) {
     RINGFENCE_ASSIGN(const auto gpus, store::GpusOf(db, node));
     for (const model::Gpu& gpu : gpus) {
       if (gpu.state == model::GpuState::kDirty && gpu.lease.empty()) {
-        orders.emplace_back(JsonObject{
-            {"do", "scrub"}, {"lease", ""}, {"gpus", ToArray({gpu.uuid})}});
+        orders.emplace_back(JsonObject{{"do", "scrub"},
+                                       {"lease", ""},
+                                       {"gpus", ToArray({gpu.uuid})},
+                                       {"since", FormatTime(gpu.dirty_since)}});
       }
     }
     return {};
@@ -155,15 +154,6 @@ Result<JsonObject> OrdersFor(Core& core, const std::string& node) {
   JsonObject body{{"orders", std::move(orders)}};
   body["version"] = Hex(crypto::Sha256(AsBytes(CanonicalJson(body)))).substr(0, 16);
   return body;
-}
-
-// The lease in a node's path, if it is that node's.
-Result<model::Lease> LeaseOf(const Call& call, store::Connection& db, const std::string& id) {
-  RINGFENCE_ASSIGN(model::Lease lease, store::GetLease(db, id));
-  if (lease.node != call.caller.principal) {
-    return Error{Code::kPermissionDenied, "lease " + lease.id + " is not on this node"};
-  }
-  return lease;
 }
 
 // The job is over: ending, then scrubbing, each with its entry.
@@ -216,8 +206,8 @@ Result<net::Response> TakeStep(const Call& call) {
       }
       RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kActive, call.core.Now()));
       lease.started = call.core.Now();
-      RINGFENCE_TRY(Core::Record(
-          db, call.core.StepEntry(ActorOf(call.caller), "lease.start", lease)));
+      RINGFENCE_TRY(
+          Core::Record(db, call.core.StepEntry(ActorOf(call.caller), "lease.start", lease)));
       if (lease.end_requested) {  // while it was being prepared: the node is told again
         RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kEnding, call.core.Now(),
                                   "its end was asked for before it started"));
@@ -269,190 +259,15 @@ Result<net::Response> TakeOutput(const Call& call) {
   return net::Response::OfJson(200, JsonObject{});
 }
 
-struct ScrubNews {
-  std::string lease;
-  std::vector<std::string> gpus;
-  std::string envelope;
-  std::string error;
-};
-
-Result<ScrubNews> ReadNews(const net::Request& request) {
-  RINGFENCE_ASSIGN(const Json body, BodyOf(request));
-  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
-  ScrubNews news;
-  RINGFENCE_ASSIGN(news.lease, reader.StringOr("lease", "", 64));
-  RINGFENCE_ASSIGN(news.gpus, reader.Strings("gpus", 64, 80));
-  RINGFENCE_ASSIGN(news.envelope, reader.StringOr("envelope", "", crypto::kEnvelopeBytesMax));
-  RINGFENCE_ASSIGN(news.error, reader.StringOr("error", "", 2048));
-  RINGFENCE_TRY(reader.Finish());
-  if (news.envelope.empty() == news.error.empty()) {
-    return Error{Code::kInvalidArgument, "either envelope or error must be given", {}, "envelope"};
-  }
-  return news;
-}
-
-// Whether the receipt says that this GPU is clean now.
-Status Covers(const isolate::Receipt& receipt, const model::Gpu& gpu, const std::string& lease) {
-  const auto found =
-      std::find_if(receipt.gpus.begin(), receipt.gpus.end(),
-                   [&](const isolate::GpuScrub& scrub) { return scrub.uuid == gpu.uuid; });
-  const auto bad = [&](std::string_view why) {
-    return Error{Code::kFailedPrecondition,
-                 "receipt " + receipt.id + " does not show " + gpu.uuid + " clean: " +
-                     std::string(why)};
-  };
-  if (found == receipt.gpus.end()) {
-    return bad("it is not in it");
-  }
-  if (found->mismatch_bytes != 0) {
-    return bad(std::to_string(found->mismatch_bytes) + " bytes read back wrong");
-  }
-  if (found->memory_bytes == 0 ||
-      found->reached_bytes < found->memory_bytes / 100 * kReachedPercentLeast) {
-    return bad("only " + std::to_string(found->reached_bytes) + " of " +
-               std::to_string(found->memory_bytes) + " bytes were reached");
-  }
-  if (!receipt.lease.empty() && receipt.lease != lease) {
-    return bad("it is of another lease");
-  }
-  // A receipt of a lease cannot be of another use; for one without, time must tell.
-  if (receipt.lease.empty() && receipt.time + kClockSkewMax < gpu.dirty_since) {
-    return bad("it is older than the GPU's last use");
-  }
-  return {};
-}
-
-JsonObject ScrubDetail(const isolate::Receipt& receipt) {
-  std::uint64_t residue = 0;
-  std::uint64_t reached = 0;
-  std::uint64_t total = 0;
-  for (const isolate::GpuScrub& scrub : receipt.gpus) {
-    residue += scrub.residue_bytes;
-    reached += scrub.reached_bytes;
-    total += scrub.memory_bytes;
-  }
-  return {{"receipt", receipt.id},
-          {"residue_bytes", static_cast<std::int64_t>(residue)},
-          {"reached_bytes", static_cast<std::int64_t>(reached)},
-          {"memory_bytes", static_cast<std::int64_t>(total)},
-          {"library", receipt.library_digest},
-          {"simulated", receipt.simulated}};
-}
-
-Status TakeReceipt(const Call& call, store::Connection& db, const ScrubNews& news) {
-  Core& core = call.core;
-  RINGFENCE_ASSIGN(const model::Node node, store::GetNode(db, call.caller.principal));
-  RINGFENCE_ASSIGN(const Bytes raw, FromBase64(node.receipt_key));
-  RINGFENCE_ASSIGN(const crypto::PublicKey key, crypto::PublicKey::FromRaw(raw));
-  RINGFENCE_ASSIGN(const isolate::Receipt receipt, isolate::OpenReceipt(key, news.envelope));
-  if (receipt.node != node.name) {
-    return Error{Code::kPermissionDenied, "the receipt is of node " + receipt.node};
-  }
-  std::optional<model::Lease> lease;
-  std::vector<std::string> gpus = news.gpus;
-  if (!news.lease.empty()) {
-    RINGFENCE_ASSIGN(lease, LeaseOf(call, db, news.lease));
-    if (lease->state != model::LeaseState::kScrubbing) {
-      return {};  // taken before
-    }
-    gpus = lease->gpus;
-  }
-  for (const std::string& uuid : gpus) {
-    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
-    if (gpu.node != node.name || gpu.lease != news.lease) {
-      return Error{Code::kPermissionDenied, uuid + " is not this node's to free"};
-    }
-    if (news.lease.empty() && gpu.state == model::GpuState::kFree) {
-      continue;  // taken before
-    }
-    RINGFENCE_TRY(Covers(receipt, gpu, news.lease));
-    lease::Free(gpu, receipt.id);
-    RINGFENCE_TRY(store::PutGpu(db, gpu));
-  }
-  const Status inserted =
-      store::InsertReceipt(db, {receipt.id, news.lease, node.name, news.envelope});
-  if (!inserted.has_value()) {
-    return inserted.error().code == Code::kConflict && news.lease.empty() ? Status() : inserted;
-  }
-  audit::Entry entry = core.NewEntry(ActorOf(call.caller), "gpu.scrub");
-  entry.node = node.name;
-  entry.lease = news.lease;
-  entry.tenant = lease ? lease->request.tenant.text() : "";
-  entry.gpus = gpus;
-  entry.result = "ok";
-  entry.detail = ScrubDetail(receipt);
-  entry.detail["receipt_digest"] = Hex(crypto::Sha256(AsBytes(news.envelope)));
-  RINGFENCE_TRY(Core::Record(db, entry));
-  if (!lease) {
-    return {};
-  }
-  lease->receipts.push_back(receipt.id);
-  RINGFENCE_TRY(lease::Step(*lease, model::LeaseState::kClosed, core.Now()));
-  RINGFENCE_TRY(store::UpdateLease(db, *lease));
-  return Core::Record(db, core.StepEntry(ActorOf(call.caller), "lease.close", *lease));
-}
-
-Status TakeFailure(const Call& call, store::Connection& db, const ScrubNews& news,
-                   const std::string& why) {
-  audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "gpu.quarantine");
-  entry.node = call.caller.principal;
-  entry.lease = news.lease;
-  entry.result = "error";
-  entry.detail["why"] = why.substr(0, 1024);
-  std::vector<std::string> gpus = news.gpus;
-  if (!news.lease.empty()) {
-    RINGFENCE_ASSIGN(model::Lease lease, LeaseOf(call, db, news.lease));
-    if (lease.state != model::LeaseState::kScrubbing) {
-      return {};
-    }
-    gpus = lease.gpus;
-    lease.reason = "not scrubbed: " + why.substr(0, 1024);
-    RINGFENCE_TRY(
-        lease::Step(lease, model::LeaseState::kQuarantined, call.core.Now(), lease.reason));
-    RINGFENCE_TRY(store::UpdateLease(db, lease));
-    entry.tenant = lease.request.tenant.text();
-  }
-  for (const std::string& uuid : gpus) {
-    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
-    if (gpu.node != call.caller.principal || gpu.lease != news.lease ||
-        gpu.state == model::GpuState::kFree) {
-      continue;
-    }
-    lease::Quarantine(gpu, why);
-    RINGFENCE_TRY(store::PutGpu(db, gpu));
-    entry.gpus.push_back(uuid);
-  }
-  return entry.gpus.empty() ? Status() : Core::Record(db, entry);
-}
-
-Result<net::Response> TakeScrub(const Call& call) {
-  RINGFENCE_ASSIGN(const ScrubNews news, ReadNews(call.request));
-  std::string why = news.error;
-  if (why.empty()) {
-    const Status taken = call.core.Change(
-        [&](store::Connection& db) { return TakeReceipt(call, db, news); });
-    if (taken.has_value()) {
-      ++call.core.counters().scrubs;
-    } else if (taken.error().code == Code::kUnavailable ||
-               taken.error().code == Code::kExhausted) {
-      return taken.error();  // the agent tries again
-    } else {
-      why = taken.error().message;
-    }
-  }
-  if (!why.empty()) {
-    RINGFENCE_TRY(call.core.Change(
-        [&](store::Connection& db) { return TakeFailure(call, db, news, why); }));
-    ++call.core.counters().scrubs_failed;
-  }
-  if (!news.lease.empty()) {
-    call.core.NotifyLease(news.lease);
-  }
-  call.core.NotifyWork(call.caller.principal);
-  return net::Response::OfJson(200, JsonObject{{"clean", why.empty()}});
-}
-
 }  // namespace
+
+Result<model::Lease> LeaseOf(const Call& call, store::Connection& db, const std::string& id) {
+  RINGFENCE_ASSIGN(model::Lease lease, store::GetLease(db, id));
+  if (lease.node != call.caller.principal) {
+    return Error{Code::kPermissionDenied, "lease " + lease.id + " is not on this node"};
+  }
+  return lease;
+}
 
 Status CloseLost(const Call& call, store::Connection& db, const std::vector<std::string>& boxes,
                  std::vector<std::string>& touched) {
@@ -463,7 +278,9 @@ Status CloseLost(const Call& call, store::Connection& db, const std::vector<std:
                           call.core.Now() - lease.updated > kStartWithin * 2;
     const bool running = lease.state == model::LeaseState::kActive ||
                          (lease.state == model::LeaseState::kEnding && !lease.ended.has_value());
-    if (!known && (running || too_late)) {
+    // What changed just now may have crossed the report on its way.
+    const bool settled = call.core.Now() - lease.updated > kSettled;
+    if (!known && settled && (running || too_late)) {
       RINGFENCE_TRY(EndJob(call, db, lease,
                            {"failed", 125,
                             too_late ? "the node did not start it in time"
@@ -481,23 +298,22 @@ void AgentWork(const Call& call, const net::Responder& responder) {
     return;
   }
   Core& core = call.core;
-  core.waiters().Park(
-      "work:" + call.caller.principal, Milliseconds(*wait),
-      [&core, responder, node = call.caller.principal,
-       version = std::string(call.request.Query("version"))](bool last) {
-        auto body = OrdersFor(core, node);
-        if (!body.has_value()) {
-          responder.Send(net::Response::OfError(body.error()));
-          return true;
-        }
-        const auto& found = body.value()["version"].as_string();
-        if (!last && std::string_view(found.data(), found.size()) == version) {
-          return false;
-        }
-        core.SawNode(node);
-        responder.Send(net::Response::OfJson(200, *body));
-        return true;
-      });
+  core.waiters().Park("work:" + call.caller.principal, Milliseconds(*wait),
+                      [&core, responder, node = call.caller.principal,
+                       version = std::string(call.request.Query("version"))](bool last) {
+                        auto body = OrdersFor(core, node);
+                        if (!body.has_value()) {
+                          responder.Send(net::Response::OfError(body.error()));
+                          return true;
+                        }
+                        const auto& found = body.value()["version"].as_string();
+                        if (!last && std::string_view(found.data(), found.size()) == version) {
+                          return false;
+                        }
+                        core.SawNode(node);
+                        responder.Send(net::Response::OfJson(200, *body));
+                        return true;
+                      });
 }
 
 void AgentLeaseStep(const Call& call, const net::Responder& responder) {
@@ -505,9 +321,6 @@ void AgentLeaseStep(const Call& call, const net::Responder& responder) {
 }
 void AgentLeaseOutput(const Call& call, const net::Responder& responder) {
   Answer(responder, [&] { return TakeOutput(call); });
-}
-void AgentReceipt(const Call& call, const net::Responder& responder) {
-  Answer(responder, [&] { return TakeScrub(call); });
 }
 
 }  // namespace ringfence::server

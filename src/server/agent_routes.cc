@@ -8,6 +8,7 @@
 #include "fleet/node_state.h"
 #include "isolate/incident.h"
 #include "isolate/join_token.h"
+#include "lease/life.h"
 #include "server/agent_work.h"
 #include "server/routes.h"
 
@@ -21,8 +22,7 @@ constexpr std::size_t kIncidentsMax = 64;
 Result<std::string> Issue(const Core& core, const std::string& node, std::string_view request) {
   return crypto::IssueForRequest(core.keys().ca, request,
                                  {node, {}, {}, {"ringfence://node/" + node}},
-                                 crypto::CertificateUse::kClient, core.Now(),
-                                 kNodeCertificateLife);
+                                 crypto::CertificateUse::kClient, core.Now(), kNodeCertificateLife);
 }
 
 JsonObject Credentials(Core& core, const std::string& certificate) {
@@ -30,6 +30,16 @@ JsonObject Credentials(Core& core, const std::string& certificate) {
   return {{"certificate", certificate},
           {"ca", core.keys().ca.certificate_pem},
           {"log_vkey", audit::VerifierKey(log.origin(), 1, core.keys().log.public_key())}};
+}
+
+// The calling node as it is now; whoever joined anew meanwhile has ended the caller's certificate.
+Result<model::Node> StillIs(const Call& call, store::Connection& db) {
+  RINGFENCE_ASSIGN(model::Node node, store::GetNode(db, call.caller.principal));
+  if (node.certificate_fingerprint != call.caller.via &&
+      node.certificate_previous != call.caller.via) {
+    return Error{Code::kUnauthenticated, "the node's certificate was replaced meanwhile"};
+  }
+  return node;
 }
 
 Result<net::Response> Join(const Call& call) {
@@ -47,6 +57,10 @@ Result<net::Response> Join(const Call& call) {
   RINGFENCE_TRY(audit::ParseVerifierKey(witness));
   const std::string id = Hex(crypto::Sha256(half));
   std::string certificate;
+  bool forged = false;
+  const Error not_vouched{Code::kUnauthenticated,
+                          "the jailer's key is not vouched for by its root side",
+                          "start the agent as root, with a new token in a file"};
   RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
     const Error refused{Code::kUnauthenticated,
                         "the join token is unknown, was used before, or has expired",
@@ -58,8 +72,14 @@ Result<net::Response> Join(const Call& call) {
     RINGFENCE_ASSIGN(const Bytes jailer_half, FromBase64(token->jailer_half));
     const std::string expected = isolate::JailerKeyProof(SecretBytes(jailer_half), key);
     if (!SecretBytes(AsBytes(expected)).Equals(AsBytes(key_proof))) {
-      return Error{Code::kUnauthenticated, "the jailer's key is not vouched for by its root side",
-                   "start the agent as root, with the token in a file"};
+      // Somebody has the agent's half only: the token is spent, and the attempt on record.
+      forged = true;
+      audit::Entry entry =
+          call.core.NewEntry({token->node, "node", "", call.request.remote_address}, "node.join");
+      entry.node = token->node;
+      entry.decision = "deny";
+      entry.decision_reason = not_vouched.message;
+      return Core::Record(db, entry);
     }
     RINGFENCE_ASSIGN(certificate, Issue(call.core, token->node, request));
     RINGFENCE_ASSIGN(const auto facts, crypto::ReadCertificate(certificate));
@@ -87,6 +107,9 @@ Result<net::Response> Join(const Call& call) {
     entry.detail["again"] = known.has_value();
     return Core::Record(db, entry);
   }));
+  if (forged) {
+    return not_vouched;
+  }
   return net::Response::OfJson(201, Credentials(call.core, certificate));
 }
 
@@ -95,11 +118,10 @@ Result<net::Response> Renew(const Call& call) {
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
   RINGFENCE_ASSIGN(const std::string request, reader.String("request", kPemBytesMax));
   RINGFENCE_TRY(reader.Finish());
-  RINGFENCE_ASSIGN(const std::string certificate,
-                   Issue(call.core, call.caller.principal, request));
+  RINGFENCE_ASSIGN(const std::string certificate, Issue(call.core, call.caller.principal, request));
   RINGFENCE_ASSIGN(const auto facts, crypto::ReadCertificate(certificate));
   RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
-    RINGFENCE_ASSIGN(model::Node node, store::GetNode(db, call.caller.principal));
+    RINGFENCE_ASSIGN(model::Node node, StillIs(call, db));
     node.certificate_previous = call.caller.via;
     node.certificate_fingerprint = facts.fingerprint;
     node.certificate_expires = facts.not_after;
@@ -119,6 +141,7 @@ struct Report {
   std::vector<std::string> boxes;  // leases that the node knows of, in any state
   const Json* inventory = nullptr;
   std::uint64_t witnessed = 0;
+  bool starting = false;  // its first report: the node, or at least its agent, has just started
 };
 
 Result<Report> ReadReport(const Json& body) {
@@ -129,6 +152,7 @@ Result<Report> ReadReport(const Json& body) {
   RINGFENCE_ASSIGN(report.boxes, reader.Strings("boxes", 4096, 64));
   RINGFENCE_ASSIGN(const std::int64_t witnessed, reader.Int("witnessed", 0, 1LL << 53U));
   report.witnessed = static_cast<std::uint64_t>(witnessed);
+  RINGFENCE_ASSIGN(report.starting, reader.BoolOr("starting", false));
   if (reader.Has("inventory")) {
     RINGFENCE_ASSIGN(report.inventory, reader.Any("inventory"));
   }
@@ -137,8 +161,7 @@ Result<Report> ReadReport(const Json& body) {
 }
 
 // What the inventory changes, each change that matters with its entry.
-Status TakeInventory(const Call& call, store::Connection& db, const Json& json,
-                     model::Node& node) {
+Status TakeInventory(const Call& call, store::Connection& db, const Json& json, model::Node& node) {
   RINGFENCE_ASSIGN(const fleet::NodeInventory inventory, fleet::InventoryOf(json, node.name));
   RINGFENCE_ASSIGN(const auto known, store::ListGpus(db));
   RINGFENCE_ASSIGN(const auto changes,
@@ -179,6 +202,34 @@ Status TakeInventory(const Call& call, store::Connection& db, const Json& json,
   return Core::Record(db, entry);
 }
 
+// After a start nobody knows what was done to the cards meanwhile (the machine may have been
+// rebooted, or another system run on it): none counts as clean before it is scrubbed again.
+Status DistrustGpus(const Call& call, store::Connection& db, const std::string& node) {
+  RINGFENCE_ASSIGN(auto gpus, store::GpusOf(db, node));
+  for (model::Gpu& gpu : gpus) {
+    if (gpu.state == model::GpuState::kFree) {
+      lease::Dirty(gpu, call.core.Now(), "its node has started");
+      RINGFENCE_TRY(store::PutGpu(db, gpu));
+    }
+  }
+  return {};
+}
+
+// Said once, and kept where everybody sees it: the log contradicts what a witness saw.
+Status RecordRefusal(const Call& call, store::Connection& db, const std::string& refusal) {
+  RINGFENCE_ASSIGN(model::Node node, StillIs(call, db));
+  if (node.witness_refusal == refusal) {
+    return {};
+  }
+  node.witness_refusal = refusal;
+  RINGFENCE_TRY(store::PutNode(db, node));
+  audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "audit.witness_refused");
+  entry.node = node.name;
+  entry.result = "error";
+  entry.detail["why"] = refusal;
+  return Core::Record(db, entry);
+}
+
 Result<net::Response> TakeReport(const Call& call) {
   RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
   RINGFENCE_ASSIGN(const Report report, ReadReport(body));
@@ -197,12 +248,23 @@ Result<net::Response> TakeReport(const Call& call) {
     if (changed || report.inventory != nullptr) {
       RINGFENCE_TRY(store::PutNode(db, node));
     }
+    if (report.starting) {
+      RINGFENCE_TRY(DistrustGpus(call, db, name));
+    }
     return CloseLost(call, db, report.boxes, touched);
   }));
-  if (report.witnessed > call.core.Witnessed(name)) {
+  call.core.SawNode(name);
+  if (report.witnessed > call.core.sequencer().head().size) {
+    RINGFENCE_TRY(call.core.Change([&](store::Connection& db) {
+      return RecordRefusal(call, db,
+                           "it has seen " + std::to_string(report.witnessed) +
+                               " entries, and the log has fewer: a rollback");
+    }));
+  } else if (report.witnessed > call.core.Witnessed(name)) {
     call.core.SetWitnessed(name, report.witnessed);
   }
   for (const std::string& lease : touched) {
+    call.core.output().Close(lease);
     call.core.NotifyLease(lease);
   }
   call.core.NotifyWork(name);
@@ -214,31 +276,21 @@ Result<net::Response> TakeCosignature(const Call& call) {
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
   RINGFENCE_ASSIGN(const std::string line, reader.StringOr("line", "", 1024));
   RINGFENCE_ASSIGN(const std::string refusal, reader.StringOr("refusal", "", 1024));
-  RINGFENCE_ASSIGN(const std::int64_t size, reader.Int("size", 0, 1LL << 53U));
+  RINGFENCE_TRY(reader.Int("size", 0, 1LL << 53U));  // what it was asked; the note itself counts
   RINGFENCE_TRY(reader.Finish());
-  model::Node node;
-  RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
-    RINGFENCE_ASSIGN(node, store::GetNode(db, call.caller.principal));
-    return {};
-  }));
   if (!refusal.empty()) {
-    // Said once, and kept where everybody sees it: the log contradicts what a witness saw.
-    if (node.witness_refusal != refusal) {
-      node.witness_refusal = refusal;
-      audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "audit.witness_refused");
-      entry.node = node.name;
-      entry.result = "error";
-      entry.detail["why"] = refusal;
-      RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
-        RINGFENCE_TRY(store::PutNode(db, node));
-        return Core::Record(db, entry);
-      }));
-    }
+    RINGFENCE_TRY(
+        call.core.Change([&](store::Connection& db) { return RecordRefusal(call, db, refusal); }));
     return net::Response::OfJson(200, JsonObject{});
   }
+  model::Node node;
+  RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(node, StillIs(call, db));
+    return {};
+  }));
   Sequencer& log = call.core.sequencer();
   RINGFENCE_ASSIGN(const audit::NamedKey key, audit::ParseVerifierKey(node.witness_vkey));
-  const std::string note = log.checkpoint();
+  const auto [head, note] = log.published();
   if (!audit::VerifyCosignature(note + line, key).has_value()) {
     // Most often of a head that has been followed by another meanwhile; the node is asked again.
     return Error{Code::kConflict, "not a cosignature of the newest checkpoint"};
@@ -247,7 +299,7 @@ Result<net::Response> TakeCosignature(const Call& call) {
       !added.has_value() && added.error().code != Code::kInvalidArgument) {
     return added.error();
   }
-  call.core.SetWitnessed(node.name, static_cast<std::uint64_t>(size));
+  call.core.SetWitnessed(node.name, head.size);
   return net::Response::OfJson(200, JsonObject{});
 }
 
@@ -280,8 +332,8 @@ Result<net::Response> TakeIncidents(const Call& call) {
     return {};
   }));
   call.core.counters().incidents += envelopes.size();
-  return net::Response::OfJson(
-      200, JsonObject{{"taken", static_cast<std::int64_t>(envelopes.size())}});
+  return net::Response::OfJson(200,
+                               JsonObject{{"taken", static_cast<std::int64_t>(envelopes.size())}});
 }
 
 }  // namespace

@@ -7,6 +7,9 @@
 
 namespace ringfence::server {
 
+// The lease of this id, if it is on the calling node; kPermissionDenied otherwise.
+Result<model::Lease> LeaseOf(const Call& call, store::Connection& db, const std::string& id);
+
 // Leases that this node should hold but does not know of (its state was lost): their job is over,
 // and their GPUs are to be scrubbed. `touched` gets their ids.
 Status CloseLost(const Call& call, store::Connection& db, const std::vector<std::string>& boxes,

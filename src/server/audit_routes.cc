@@ -16,15 +16,31 @@ namespace {
 constexpr std::int64_t kWaitMsMax = 30000;
 constexpr std::size_t kLogFileBytesMax = std::size_t{24} << 20U;  // 256 entries of the longest kind
 
-std::string MarkOf(const Call& call, std::int64_t position) {
-  return Hex(crypto::HmacSha256(call.core.keys().token.Reveal(),
-                                AsBytes("audit cursor v1\n" + call.caller.principal + "\n" +
-                                        std::to_string(position))))
+// What one recorded reading covers: this token, this question, this hour and the next.
+struct Reading {
+  std::string token;
+  std::string question;  // filter and order
+  std::int64_t hour = 0;
+};
+
+Reading ReadingOf(const Call& call) {
+  return {call.caller.via,
+          std::string(call.request.Query("lease")) + "\n" +
+              std::string(call.request.Query("action")) + "\n" +
+              std::string(call.request.Query("order")),
+          call.core.Now().time_since_epoch() / std::chrono::hours(1)};
+}
+
+std::string MarkOf(Core& core, const Reading& reading, std::int64_t position) {
+  return Hex(crypto::HmacSha256(
+                 core.keys().token.Reveal(),
+                 AsBytes("audit cursor v2\n" + reading.token + "\n" + reading.question + "\n" +
+                         std::to_string(reading.hour) + "\n" + std::to_string(position))))
       .substr(0, 16);
 }
 
-std::string CursorOf(const Call& call, std::int64_t position) {
-  return std::to_string(position) + "." + MarkOf(call, position);
+std::string CursorOf(Core& core, const Reading& reading, std::int64_t position) {
+  return std::to_string(position) + "." + MarkOf(core, reading, position);
 }
 
 struct Cursor {
@@ -45,7 +61,10 @@ Result<Cursor> ReadCursor(const Call& call) {
     return Error{Code::kInvalidArgument, "cursor is not one of ours", "pass back next_cursor",
                  "cursor"};
   }
-  cursor.continues = !mark.empty() && mark.substr(1) == MarkOf(call, cursor.position);
+  Reading reading = ReadingOf(call);
+  for (int age = 0; age < 2 && !mark.empty() && !cursor.continues; ++age, --reading.hour) {
+    cursor.continues = mark.substr(1) == MarkOf(call.core, reading, cursor.position);
+  }
   return cursor;
 }
 
@@ -156,10 +175,8 @@ void ListAuditEntries(const Call& call, const net::Responder& responder) {
   filter.from = cursor->position;
   filter.limit = page->limit;
   Core& core = call.core;
-  const std::string principal = call.caller.principal;
-  const auto cursor_of = [&core, principal](std::int64_t position) {
-    const net::Request none;
-    return CursorOf(Call{core, nullptr, none, {}, Caller{principal, "", "", "", {}}}, position);
+  const auto cursor_of = [&core, reading = ReadingOf(call)](std::int64_t position) {
+    return CursorOf(core, reading, position);
   };
   core.waiters().Park("audit", Milliseconds(*wait), [=, &core](bool last) {
     return AnswerList(core, filter, cursor_of, last, responder);
@@ -202,9 +219,8 @@ void ProveAuditEntry(const Call& call, const net::Responder& responder) {
                    "a new entry is proven within a second; see `ringfence audit list`"};
     }
     RINGFENCE_TRY(RecordReading(call, "proof of " + std::to_string(index)));
-    RINGFENCE_ASSIGN(const std::string proof,
-                     audit::ProveEntry(log.folder(), index, log.origin(), checkpoint.head.size,
-                                       note));
+    RINGFENCE_ASSIGN(const std::string proof, audit::ProveEntry(log.folder(), index, log.origin(),
+                                                                checkpoint.head.size, note));
     net::Response response;
     response.body = proof;
     return response;
@@ -253,8 +269,8 @@ void GetLogFile(const Call& call, const net::Responder& responder) {
       response.body = call.core.sequencer().checkpoint();
       return response;
     }
-    RINGFENCE_ASSIGN(response.body, os::ReadText(call.core.sequencer().folder() + "/" + name,
-                                                 kLogFileBytesMax));
+    RINGFENCE_ASSIGN(response.body,
+                     os::ReadText(call.core.sequencer().folder() + "/" + name, kLogFileBytesMax));
     return response;
   });
 }

@@ -119,7 +119,8 @@ void Core::NotifyAllWork() {
 void Core::AddPulse(model::Node& node) const {
   const std::lock_guard lock(mutex_);
   const auto found = pulses_.find(node.name);
-  if (found != pulses_.end()) {
+  node.heard = found != pulses_.end();
+  if (node.heard) {
     node.last_seen = std::max(node.last_seen, found->second.last_seen);
     node.witnessed_size = found->second.witnessed_size;
   }

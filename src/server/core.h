@@ -31,10 +31,10 @@ namespace ringfence::server {
 // Who is calling, once proven.
 struct Caller {
   std::string principal;
-  std::string kind;     // "user", "service", "node"
-  std::string via;      // token id or certificate fingerprint
+  std::string kind;  // "user", "service", "node"
+  std::string via;   // token id or certificate fingerprint
   std::string address;
-  Timestamp expires;    // of the token or certificate
+  Timestamp expires;  // of the token or certificate
 };
 
 audit::Actor ActorOf(const Caller& caller);

@@ -214,9 +214,8 @@ void ListGpus(const Call& call, const net::Responder& responder) {
       (void)snprintf(index, sizeof index, "%08x", gpu.index);
       return gpu.node + "/" + index + "/" + gpu.uuid;
     };
-    std::sort(gpus.begin(), gpus.end(), [&](const model::Gpu& a, const model::Gpu& b) {
-      return key_of(a) < key_of(b);
-    });
+    std::sort(gpus.begin(), gpus.end(),
+              [&](const model::Gpu& a, const model::Gpu& b) { return key_of(a) < key_of(b); });
     return PageThrough(call, gpus, key_of, [](const model::Gpu& gpu) { return ViewOf(gpu); });
   });
 }

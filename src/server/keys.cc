@@ -53,9 +53,9 @@ Result<crypto::KeyAndCertificate> OpenCa(const KeyOptions& options, Timestamp no
 }
 
 bool IsAddress(const std::string& name) {
-  return name.find(':') != std::string::npos ||
-         std::all_of(name.begin(), name.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return name.find(':') != std::string::npos || std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= '0' && c <= '9') || c == '.';
+         });
 }
 
 }  // namespace

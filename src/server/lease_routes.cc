@@ -15,6 +15,7 @@ namespace ringfence::server {
 namespace {
 
 constexpr std::int64_t kWaitMsMax = 30000;
+constexpr std::int64_t kScanRows = 500;
 constexpr const char* kHidden = "(hidden)";
 
 // As people may see it: of the environment only the names, as values are where secrets hide.
@@ -38,14 +39,24 @@ Result<model::Lease> LeaseFor(const Call& call, policy::Action action) {
   return lease;
 }
 
-// The tenant of a request must exist; a near miss is named.
-Status KnownTenant(const policy::Policy& policy, const model::TenantPath& tenant) {
-  if (policy.FindTenant(tenant) != nullptr) {
+// The tenant of a request must exist; a near miss is named. Whoever may not see tenants there is
+// not told which exist: for them, `action` is denied all the same.
+Status KnownTenant(const Call& call, const model::TenantPath& tenant, policy::Action action) {
+  const auto policy = call.core.policy();
+  if (policy->FindTenant(tenant) != nullptr) {
     return {};
   }
-  const auto close = policy.ClosestTenant(tenant.text());
+  const auto sees = [&](const model::TenantPath& path) {
+    return Decide(call, policy::Action::kTenantRead, path).allowed;
+  };
+  const auto close = policy->ClosestTenant(tenant.text());
+  const auto near = close ? model::TenantPath::Create(*close) : Result<model::TenantPath>(tenant);
+  const bool may_hint = close && near.has_value() && sees(*near);
+  if (!may_hint && !sees(model::TenantPath::Root()) && !sees(tenant)) {
+    return Authorize(call, action, tenant);
+  }
   return Error{Code::kNotFound, "no tenant \"" + tenant.text() + "\"",
-               close ? "did you mean \"" + *close + "\"?" : "`ringfence tenant list` shows them",
+               may_hint ? "did you mean \"" + *close + "\"?" : "`ringfence tenant list` shows them",
                "tenant"};
 }
 
@@ -111,7 +122,7 @@ Status RecordRefusal(const Call& call, const model::LeaseRequest& request,
 Result<net::Response> Request(const Call& call) {
   RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
   RINGFENCE_ASSIGN(const model::LeaseRequest request, wire::LeaseRequestFromJson(body));
-  RINGFENCE_TRY(KnownTenant(*call.core.policy(), request.tenant));
+  RINGFENCE_TRY(KnownTenant(call, request.tenant, policy::Action::kLeaseRequest));
   RINGFENCE_TRY(Authorize(call, policy::Action::kLeaseRequest, request.tenant));
   const policy::Decision decision = Decide(call, policy::Action::kLeaseRequest, request.tenant);
   ++call.core.counters().leases_requested;
@@ -143,7 +154,7 @@ Result<net::Response> List(const Call& call) {
   RINGFENCE_ASSIGN(filter.before, IntQuery(call.request, "cursor", 0, 0, INT64_MAX));
   if (const std::string_view tenant = call.request.Query("tenant"); !tenant.empty()) {
     RINGFENCE_ASSIGN(const model::TenantPath path, model::TenantPath::Create(tenant));
-    RINGFENCE_TRY(KnownTenant(*call.core.policy(), path));
+    RINGFENCE_TRY(KnownTenant(call, path, policy::Action::kLeaseRead));
     filter.tenant = path.text();
   }
   const std::string_view state = call.request.Query("state");
@@ -156,6 +167,7 @@ Result<net::Response> List(const Call& call) {
   std::int64_t last = 0;
   bool more = true;
   // What the caller may not see is left out, so a page of the store can give less than a page.
+  filter.limit = std::max(page.limit, kScanRows);
   while (more && static_cast<std::int64_t>(items.size()) < page.limit) {
     std::vector<store::NumberedLease> leases;
     RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
@@ -242,8 +254,8 @@ Result<LogView> LogsFrom(Core& core, const std::string& id, std::uint64_t from) 
 net::Response LogResponse(const LogView& view) {
   JsonArray chunks;
   for (const OutputChunk& chunk : view.page.chunks) {
-    chunks.emplace_back(JsonObject{{"stream", chunk.is_error ? "stderr" : "stdout"},
-                                   {"data", Base64(chunk.data)}});
+    chunks.emplace_back(
+        JsonObject{{"stream", chunk.is_error ? "stderr" : "stdout"}, {"data", Base64(chunk.data)}});
   }
   JsonObject body{{"chunks", std::move(chunks)},
                   {"next_cursor", std::to_string(view.page.next)},
@@ -288,10 +300,11 @@ void GetLease(const Call& call, const net::Responder& responder) {
   core.waiters().Park("lease:" + lease->id, Milliseconds(*wait),
                       [&core, responder, id = lease->id, left](bool last) {
                         model::Lease now;
-                        const Status read = core.database().Read([&](store::Connection& db) -> Status {
-                          RINGFENCE_ASSIGN(now, store::GetLease(db, id));
-                          return {};
-                        });
+                        const Status read =
+                            core.database().Read([&](store::Connection& db) -> Status {
+                              RINGFENCE_ASSIGN(now, store::GetLease(db, id));
+                              return {};
+                            });
                         if (!read.has_value()) {
                           responder.Send(net::Response::OfError(read.error()));
                           return true;
@@ -338,14 +351,13 @@ void GetLeaseReceipts(const Call& call, const net::Responder& responder) {
     RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
       RINGFENCE_ASSIGN(const auto receipts, store::ReceiptsOf(db, lease.id));
       for (const store::StoredReceipt& stored : receipts) {
-        RINGFENCE_ASSIGN(const model::Node node, store::GetNode(db, stored.node));
-        RINGFENCE_ASSIGN(const Bytes raw, FromBase64(node.receipt_key));
+        RINGFENCE_ASSIGN(const Bytes raw, FromBase64(stored.key));
         RINGFENCE_ASSIGN(const auto key, crypto::PublicKey::FromRaw(raw));
         RINGFENCE_ASSIGN(const auto receipt, isolate::OpenReceipt(key, stored.envelope));
         RINGFENCE_ASSIGN(const Json envelope,
                          ParseJson(stored.envelope, crypto::kEnvelopeBytesMax));
         items.emplace_back(JsonObject{{"id", stored.id},
-                                      {"key", node.receipt_key},
+                                      {"key", stored.key},
                                       {"receipt", isolate::ReceiptToJson(receipt)},
                                       {"envelope", envelope}});
       }

@@ -30,8 +30,8 @@ void ReloadPolicy(const Call& call, const net::Responder& responder) {
         loaded.has_value() ? (*loaded)->digest() : loaded.error().message.substr(0, 2048);
     RINGFENCE_TRY(call.core.RecordAlone(entry));
     if (!loaded.has_value()) {
-      return Error{Code::kInvalidArgument, "the policy folder has errors; the old policy stays:\n" +
-                                               loaded.error().message,
+      return Error{Code::kInvalidArgument,
+                   "the policy folder has errors; the old policy stays:\n" + loaded.error().message,
                    "mend them and check with `ringfence policy check`"};
     }
     call.core.SetPolicy(std::move(loaded).value());

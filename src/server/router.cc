@@ -54,9 +54,8 @@ constexpr Route kRoutes[] = {
 
 std::string_view TakeSegment(std::string_view& path) {
   const std::size_t slash = path.find('/', 1);
-  const std::string_view segment = path.substr(1, slash == std::string_view::npos
-                                                      ? std::string_view::npos
-                                                      : slash - 1);
+  const std::string_view segment =
+      path.substr(1, slash == std::string_view::npos ? std::string_view::npos : slash - 1);
   path.remove_prefix(slash == std::string_view::npos ? path.size() : slash);
   return segment;
 }
@@ -139,6 +138,10 @@ Result<Caller> FromCertificate(Core& core, const net::Request& request) {
                      "join the node again with a new token"};
       }
       caller.expires = node->certificate_expires;
+      if (node->certificate_fingerprint == caller.via && caller.expires <= core.Now()) {
+        return Error{Code::kUnauthenticated, "the certificate of node " + name + " has expired",
+                     "join the node again with a new token"};
+      }
       return {};
     }));
     return caller;
@@ -162,11 +165,7 @@ Status LetIn(Core& core, const Route& route, Call& call) {
     return caller.error();
   }
   call.caller = std::move(caller).value();
-  if (route.door == Door::kNode) {
-    core.SawNode(call.caller.principal);
-    return {};
-  }
-  if (route.decides_itself) {
+  if (route.door == Door::kNode || route.decides_itself) {
     return {};
   }
   return Authorize(call, *route.action, model::TenantPath::Root());
@@ -175,13 +174,13 @@ Status LetIn(Core& core, const Route& route, Call& call) {
 // The one status that no code of ours has: the route is there, for another method.
 net::Response NotAllowed(const std::string& method, const std::string& allowed) {
   const std::string label(Facts(Code::kInvalidArgument).label);
-  net::Response response = net::Response::OfJson(
-      405, JsonObject{{"type", "https://ringfence.dev/problems/" + label},
-                      {"title", "method not allowed"},
-                      {"status", 405},
-                      {"detail", method + " is not possible here"},
-                      {"code", label},
-                      {"hint", "use " + allowed}});
+  net::Response response =
+      net::Response::OfJson(405, JsonObject{{"type", "https://ringfence.dev/problems/" + label},
+                                            {"title", "method not allowed"},
+                                            {"status", 405},
+                                            {"detail", method + " is not possible here"},
+                                            {"code", label},
+                                            {"hint", "use " + allowed}});
   response.content_type = "application/problem+json";
   response.headers.emplace_back("Allow", allowed);
   return response;
@@ -209,9 +208,9 @@ Status Authorize(const Call& call, policy::Action action, const model::TenantPat
   entry.decision = "deny";
   entry.decision_reason = decision.reason;
   RINGFENCE_TRY(call.core.RecordAlone(entry));
-  return Error{Code::kPermissionDenied, decision.reason,
-               "ask whoever administers the policy for a role that allows " +
-                   std::string(Name(action))};
+  return Error{
+      Code::kPermissionDenied, decision.reason,
+      "ask whoever administers the policy for a role that allows " + std::string(Name(action))};
 }
 
 void Dispatch(Core& core, net::Server* http, const net::Request& request,
@@ -222,8 +221,7 @@ void Dispatch(Core& core, net::Server* http, const net::Request& request,
     if (!Matches(route.path, request.path, params)) {
       continue;
     }
-    if (route.method != request.method &&
-        !(request.method == "HEAD" && route.method == "GET")) {
+    if (route.method != request.method && !(request.method == "HEAD" && route.method == "GET")) {
       allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
       continue;
     }

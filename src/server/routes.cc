@@ -53,7 +53,8 @@ Result<std::int64_t> IntQuery(const net::Request& request, std::string_view name
     return Error{Code::kInvalidArgument,
                  std::string(name) + " must be a whole number from " + std::to_string(least) +
                      " to " + std::to_string(most),
-                 {}, std::string(name)};
+                 {},
+                 std::string(name)};
   }
   return value;
 }
@@ -68,13 +69,13 @@ Result<Page> PageOf(const net::Request& request) {
   return page;
 }
 
-Result<net::Response> CreateOnce(
-    const Call& call, const std::function<Status(store::Connection&, Creation&)>& work,
-    const std::function<void(JsonObject&)>& finish) {
+Result<net::Response> CreateOnce(const Call& call,
+                                 const std::function<Status(store::Connection&, Creation&)>& work,
+                                 const std::function<void(JsonObject&)>& finish) {
   const std::string key(call.request.Header("idempotency-key"));
   if (!key.empty() && (key.size() < kIdempotencyKeyLeast || key.size() > kIdempotencyKeyMost)) {
-    return Error{Code::kInvalidArgument, "Idempotency-Key must have 8 to 128 bytes", {},
-                 "Idempotency-Key"};
+    return Error{
+        Code::kInvalidArgument, "Idempotency-Key must have 8 to 128 bytes", {}, "Idempotency-Key"};
   }
   const std::string digest = Hex(crypto::Sha256(
       AsBytes(call.request.method + "\n" + call.request.path + "\n" + call.request.body)));

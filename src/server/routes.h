@@ -1,7 +1,8 @@
 #pragma once
 
 // The handlers of the routes, by room: status.cc, fleet_routes.cc, lease_routes.cc,
-// token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc; and what they share.
+// token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc, agent_lease_routes.cc,
+// agent_scrub_routes.cc; and what they share.
 
 #include <functional>
 #include <string>
@@ -71,8 +72,8 @@ struct Creation {
   int status = 201;
   JsonObject body;
 };
-Result<net::Response> CreateOnce(
-    const Call& call, const std::function<Status(store::Connection&, Creation&)>& work,
-    const std::function<void(JsonObject&)>& finish = {});
+Result<net::Response> CreateOnce(const Call& call,
+                                 const std::function<Status(store::Connection&, Creation&)>& work,
+                                 const std::function<void(JsonObject&)>& finish = {});
 
 }  // namespace ringfence::server

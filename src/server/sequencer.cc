@@ -75,10 +75,7 @@ Status Sequencer::OpenLog() {
   return {};
 }
 
-Sequencer::~Sequencer() {
-  thread_.request_stop();
-  wake_.notify_all();
-}
+Sequencer::~Sequencer() = default;  // the thread stops and is waited for
 
 void Sequencer::Wake() {
   {
@@ -130,7 +127,7 @@ void Sequencer::Loop(const std::stop_token& stop) {
   for (bool more = true; more || !stop.stop_requested();) {
     if (!more) {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return pending_ || stop.stop_requested(); });
+      (void)wake_.wait(lock, stop, [&] { return pending_; });
       pending_ = false;
     }
     if (!stop.stop_requested()) {

@@ -58,7 +58,7 @@ class Sequencer {
   const std::string origin_;
   const crypto::SigningKey& key_;
   const std::function<void()> on_checkpoint_;
-  mutable std::mutex mutex_;  // of the members below
+  mutable std::mutex mutex_;               // of the members below
   std::unique_ptr<audit::LogWriter> log_;  // none after a failed append, until it is opened again
   Published published_;                    // what the log last said, also while there is none
   std::string cosignatures_;               // of exactly that head

@@ -20,7 +20,6 @@ namespace {
 constexpr std::chrono::seconds kSweepEvery{5};
 constexpr Milliseconds kLocalTokenLife = std::chrono::hours(24 * 365);
 constexpr Milliseconds kLocalJoinLife = std::chrono::minutes(15);
-constexpr std::string_view kLocalTokenId = "t-local";
 
 const audit::Actor kSystem{"ringfence", "system", "", ""};
 
@@ -38,12 +37,11 @@ Result<std::unique_ptr<Core>> OpenCore(const ServerOptions& options, const KeyOp
   // The log's name stays with its key, wherever the server is moved.
   const std::string origin = "ringfence.dev/log/" + core->keys().log.public_key().Id();
   Core* const raw = core.get();
-  RINGFENCE_ASSIGN(auto sequencer,
-                   Sequencer::Start(core->database(), options.state_folder + "/log", origin,
-                                    core->keys().log, [raw] {
-                                      raw->waiters().Notify("audit");
-                                      raw->NotifyAllWork();
-                                    }));
+  RINGFENCE_ASSIGN(auto sequencer, Sequencer::Start(core->database(), options.state_folder + "/log",
+                                                    origin, core->keys().log, [raw] {
+                                                      raw->waiters().Notify("audit");
+                                                      raw->NotifyAllWork();
+                                                    }));
   core->SetSequencer(std::move(sequencer));
   return core;
 }
@@ -54,6 +52,30 @@ Status RecordStart(Core& core, const std::string& address) {
   entry.detail["version"] = RINGFENCE_VERSION;
   entry.detail["address"] = address;
   return core.RecordAlone(entry);
+}
+
+// The token of the last start goes on, unless it was revoked or is about to expire.
+Result<store::Token> LocalToken(Core& core, const ServerOptions& options) {
+  const std::string path = options.state_folder + "/local-token";
+  store::Token token;
+  const auto before = os::ReadText(path, 256);
+  const Status known = core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(token, store::GetToken(db, before.has_value() ? *before : ""));
+    return {};
+  });
+  if (known.has_value() && token.revoked.empty() && token.principal == options.local_principal &&
+      token.expires > core.Now() + kLocalTokenLife / 2) {
+    return token;
+  }
+  token = {crypto::RandomId("t"),
+           options.local_principal,
+           core.Now(),
+           core.Now() + kLocalTokenLife,
+           "ringfence",
+           "the local administrator of `ringfence up`",
+           ""};
+  RINGFENCE_TRY(os::WriteFileDurable(path, AsBytes(token.id), 0600));
+  return token;
 }
 
 // The local administrator's token and, where asked for, a join token for the local node.
@@ -67,17 +89,15 @@ Status WriteLocalFile(Core& core, const ServerOptions& options) {
                      "\" to sign the local administrator in as",
                  "declare it in " + options.policy_folder};
   }
-  JsonObject local{{"server", core.public_address()},
-                   {"ca_pem", core.keys().ca.certificate_pem},
-                   {"token", core.mint().Mint(kLocalTokenId)},
-                   {"principal", options.local_principal},
-                   {"log_vkey", audit::VerifierKey(core.sequencer().origin(), 1,
-                                                   core.keys().log.public_key())}};
+  RINGFENCE_ASSIGN(const store::Token token, LocalToken(core, options));
+  JsonObject local{
+      {"server", core.public_address()},
+      {"ca_pem", core.keys().ca.certificate_pem},
+      {"token", core.mint().Mint(token.id)},
+      {"principal", options.local_principal},
+      {"log_vkey", audit::VerifierKey(core.sequencer().origin(), 1, core.keys().log.public_key())}};
   const SecretBytes secret = crypto::RandomSecret(32);
   RINGFENCE_TRY(core.Change([&](store::Connection& db) -> Status {
-    store::Token token{std::string(kLocalTokenId), options.local_principal, core.Now(),
-                       core.Now() + kLocalTokenLife, "ringfence",
-                       "the local administrator of `ringfence up`", ""};
     RINGFENCE_TRY(store::PutToken(db, token));
     audit::Entry entry = core.NewEntry(kSystem, "token.create");
     entry.result = "ok";
@@ -96,9 +116,9 @@ Status WriteLocalFile(Core& core, const ServerOptions& options) {
     return Core::Record(db, join);
   }));
   if (!options.local_node.empty()) {
-    local["join_token"] = isolate::FormatJoinToken(
-        {core.public_address(), core.keys().ca_fingerprint, core.keys().grant.public_key(),
-         SecretBytes(secret.Reveal())});
+    local["join_token"] =
+        isolate::FormatJoinToken({core.public_address(), core.keys().ca_fingerprint,
+                                  core.keys().grant.public_key(), SecretBytes(secret.Reveal())});
   }
   return os::WriteFileDurable(options.local_file, AsBytes(PrettyJson(local)), 0600);
 }
@@ -167,12 +187,11 @@ Status Run(const ServerOptions& options) {
   // The handler may be called before Start has returned: it waits for the server's address.
   std::promise<net::Server*> promise;
   const std::shared_future<net::Server*> http_ready = promise.get_future().share();
-  auto http = net::Server::Start(
-      options.listen, identity, limits,
-      [core = core.get(), http_ready](const net::Request& request,
-                                      const net::Responder& responder) {
-        Dispatch(*core, http_ready.get(), request, responder);
-      });
+  auto http = net::Server::Start(options.listen, identity, limits,
+                                 [core = core.get(), http_ready](const net::Request& request,
+                                                                 const net::Responder& responder) {
+                                   Dispatch(*core, http_ready.get(), request, responder);
+                                 });
   if (!http.has_value()) {
     return http.error();
   }

@@ -10,9 +10,9 @@
 namespace ringfence::server {
 
 struct ServerOptions {
-  std::string state_folder;   // ringfence.db, keys/, log/, output/
+  std::string state_folder;  // ringfence.db, keys/, log/, output/
   std::string policy_folder;
-  std::string listen;         // "127.0.0.1:8443"; port 0 picks one
+  std::string listen;  // "127.0.0.1:8443"; port 0 picks one
   std::vector<std::string> names;
   std::string ca_certificate_file;
   std::string ca_key_file;

@@ -1,7 +1,7 @@
 // Goal: the routes and the contract are the same list; what jobs print survives a crash and a
 // repeated delivery; a waiting request is answered once and never forgotten.
-// Method: the route table against api/openapi.yaml; output files cut at every length; waiters with a
-// hand-driven clock.
+// Method: the route table against api/openapi.yaml; output files cut at every length; waiters with
+// a hand-driven clock.
 
 #include <gtest/gtest.h>
 
@@ -26,8 +26,8 @@ std::string ReadAll(const std::filesystem::path& path) {
 }
 
 TEST(RouteTest, EveryRouteIsInTheContractAndEveryPathOfTheContractIsARoute) {
-  const auto contract =
-      wire::YamlToJson(ReadAll(std::string(RINGFENCE_SOURCE_DIR) + "/api/openapi.yaml"), "openapi.yaml");
+  const auto contract = wire::YamlToJson(
+      ReadAll(std::string(RINGFENCE_SOURCE_DIR) + "/api/openapi.yaml"), "openapi.yaml");
   ASSERT_TRUE(contract.has_value()) << contract.error().message;
   std::set<std::string> promised;
   for (const auto& path : contract->as_object().at("paths").as_object()) {

@@ -28,10 +28,9 @@ std::size_t CountState(const Glance& glance, model::GpuState state) {
 }
 
 std::size_t CountActive(const Glance& glance) {
-  return static_cast<std::size_t>(
-      std::count_if(glance.leases.begin(), glance.leases.end(), [](const model::Lease& lease) {
-        return lease.state == model::LeaseState::kActive;
-      }));
+  return static_cast<std::size_t>(std::count_if(
+      glance.leases.begin(), glance.leases.end(),
+      [](const model::Lease& lease) { return lease.state == model::LeaseState::kActive; }));
 }
 
 std::size_t CountReady(const Glance& glance, Timestamp now) {
@@ -51,9 +50,9 @@ void FindProblems(Core& core, Glance& glance) {
   for (const model::Node& node : glance.nodes) {
     const fleet::NodeState state = fleet::StateOf(node, now);
     if (state == fleet::NodeState::kSilent) {
-      problems.emplace_back("node " + node.name + " was last heard of at " +
-                                FormatTime(node.last_seen),
-                            "look at its agent (log in STATE/logs/node.log)");
+      problems.emplace_back(
+          "node " + node.name + " was last heard of at " + FormatTime(node.last_seen),
+          "look at its agent (log in STATE/logs/node.log)");
     }
     if (state == fleet::NodeState::kIncapable) {
       for (const std::string& what : node.missing) {
@@ -195,14 +194,13 @@ void GetStatus(const Call& call, const net::Responder& responder) {
             {"problems", std::move(problems)},
             {"nodes", JsonObject{{"total", glance.nodes.size()},
                                  {"ready", CountReady(glance, call.core.Now())}}},
-            {"gpus", JsonObject{{"total", glance.gpus.size()},
-                                {"free", CountState(glance, model::GpuState::kFree)},
-                                {"leased", CountState(glance, model::GpuState::kLeased)},
-                                {"dirty", CountState(glance, model::GpuState::kDirty)},
-                                {"quarantined",
-                                 CountState(glance, model::GpuState::kQuarantined)}}},
-            {"leases",
-             JsonObject{{"open", glance.leases.size()}, {"active", CountActive(glance)}}},
+            {"gpus",
+             JsonObject{{"total", glance.gpus.size()},
+                        {"free", CountState(glance, model::GpuState::kFree)},
+                        {"leased", CountState(glance, model::GpuState::kLeased)},
+                        {"dirty", CountState(glance, model::GpuState::kDirty)},
+                        {"quarantined", CountState(glance, model::GpuState::kQuarantined)}}},
+            {"leases", JsonObject{{"open", glance.leases.size()}, {"active", CountActive(glance)}}},
             {"audit", JsonObject{{"entries", glance.entries},
                                  {"proven", static_cast<std::int64_t>(glance.head.size)},
                                  {"witnesses", glance.witnesses}}},
@@ -218,15 +216,15 @@ void GetWhoAmI(const Call& call, const net::Responder& responder) {
   JsonArray bindings;
   for (const policy::Binding& binding : call.core.policy()->bindings()) {
     if (binding.principal == call.caller.principal) {
-      bindings.emplace_back(
-          JsonObject{{"role", binding.role}, {"tenant", binding.tenant.text()}});
+      bindings.emplace_back(JsonObject{{"role", binding.role}, {"tenant", binding.tenant.text()}});
     }
   }
-  responder.Send(net::Response::OfJson(200, JsonObject{{"principal", call.caller.principal},
-                                                       {"kind", call.caller.kind},
-                                                       {"bindings", std::move(bindings)},
-                                                       {"token", call.caller.via},
-                                                       {"expires", FormatTime(call.caller.expires)}}));
+  responder.Send(
+      net::Response::OfJson(200, JsonObject{{"principal", call.caller.principal},
+                                            {"kind", call.caller.kind},
+                                            {"bindings", std::move(bindings)},
+                                            {"token", call.caller.via},
+                                            {"expires", FormatTime(call.caller.expires)}}));
 }
 
 }  // namespace ringfence::server

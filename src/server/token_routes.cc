@@ -30,8 +30,7 @@ Result<net::Response> Create(const Call& call) {
   RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
   RINGFENCE_ASSIGN(const std::string principal, reader.String("principal", 128));
-  RINGFENCE_ASSIGN(const std::int64_t life,
-                   reader.IntOr("ttl_ms", kDayMs, 1000, 365 * kDayMs));
+  RINGFENCE_ASSIGN(const std::int64_t life, reader.IntOr("ttl_ms", kDayMs, 1000, 365 * kDayMs));
   RINGFENCE_ASSIGN(const std::string note, reader.StringOr("note", "", 200));
   RINGFENCE_TRY(reader.Finish());
   if (call.core.policy()->FindPrincipal(principal) == nullptr) {
@@ -69,8 +68,7 @@ Result<net::Response> CreateJoin(const Call& call) {
   RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
   RINGFENCE_ASSIGN(const std::string node, reader.String("node", 63));
-  RINGFENCE_ASSIGN(const std::int64_t life,
-                   reader.IntOr("ttl_ms", 3600 * 1000, 1000, 7 * kDayMs));
+  RINGFENCE_ASSIGN(const std::int64_t life, reader.IntOr("ttl_ms", 3600 * 1000, 1000, 7 * kDayMs));
   RINGFENCE_TRY(reader.Finish());
   RINGFENCE_TRY(model::CheckNodeName(node));
   // The secret follows from the answer's id, so that a repeated request gets the same token and
@@ -101,10 +99,10 @@ Result<net::Response> CreateJoin(const Call& call) {
       },
       [&](JsonObject& answer) {
         const auto& id = answer["id"].as_string();
-        answer["token"] = isolate::FormatJoinToken(
-            {call.core.public_address(), call.core.keys().ca_fingerprint,
-             call.core.keys().grant.public_key(),
-             secret_of(std::string_view(id.data(), id.size()))});
+        answer["token"] =
+            isolate::FormatJoinToken({call.core.public_address(), call.core.keys().ca_fingerprint,
+                                      call.core.keys().grant.public_key(),
+                                      secret_of(std::string_view(id.data(), id.size()))});
       });
 }
 
@@ -126,7 +124,9 @@ void ListTokens(const Call& call, const net::Responder& responder) {
       RINGFENCE_ASSIGN(const auto tokens, store::ListTokens(db, page.cursor, page.limit));
       JsonArray items;
       for (const store::Token& token : tokens) {
-        items.emplace_back(ViewOf(token));
+        if (token.revoked.empty() && token.expires > call.core.Now()) {
+          items.emplace_back(ViewOf(token));
+        }
       }
       if (static_cast<std::int64_t>(tokens.size()) == page.limit) {
         body["next_cursor"] = tokens.back().id;

@@ -17,7 +17,10 @@ void Waiters::Park(const std::string& topic, Milliseconds wait, Attempt attempt)
   parked->attempt = std::move(attempt);
   {
     // Listed before the first attempt, so that no notification falls between the two.
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock(mutex_);
+    if (closed_) {
+      wait = Milliseconds(0);
+    }
     auto& list = parked_[topic];
     std::erase_if(list, [](const auto& other) {
       const std::unique_lock other_lock(other->mutex, std::try_to_lock);
@@ -55,7 +58,7 @@ void Waiters::Notify(const std::string& topic) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = parked_.find(topic);
-    if (found != parked_.end()) {
+    if (found != parked_.end() && !closed_) {
       list = found->second;
     }
   }
@@ -68,6 +71,7 @@ void Waiters::ReleaseAll() {
   std::vector<std::shared_ptr<Parked>> list;
   {
     const std::lock_guard lock(mutex_);
+    closed_ = true;
     for (const auto& [topic, parked] : parked_) {
       list.insert(list.end(), parked.begin(), parked.end());
     }

@@ -26,7 +26,8 @@ class Waiters {
   // Tries at once, then after each Notify(topic), and a last time after `wait`.
   void Park(const std::string& topic, Milliseconds wait, Attempt attempt);
   void Notify(const std::string& topic);
-  // Every waiting request gets its last attempt: the server is about to stop.
+  // Every waiting request gets its last attempt, and so does every later one at once: the server
+  // is about to stop, and nothing may be put off any more.
   void ReleaseAll();
 
  private:
@@ -39,6 +40,7 @@ class Waiters {
 
   Later later_;
   std::mutex mutex_;
+  bool closed_ = false;
   std::map<std::string, std::vector<std::shared_ptr<Parked>>> parked_;
 };
 

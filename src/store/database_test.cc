@@ -20,9 +20,10 @@ namespace {
 class DatabaseTest : public testing::Test {
  protected:
   DatabaseTest() {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("ringfence-store-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-               "-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)));
+    folder_ =
+        std::filesystem::temp_directory_path() /
+        ("ringfence-store-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
+         "-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)));
     std::filesystem::create_directories(folder_);
   }
   ~DatabaseTest() override { std::filesystem::remove_all(folder_); }
@@ -101,7 +102,7 @@ TEST_F(DatabaseTest, ThreadsThatFailDoNotHarmThoseThatShareTheirCommit) {
 
 TEST_F(DatabaseTest, ABrokenConstraintIsAConflictAndANewerSchemaIsRefused) {
   auto db = Open();
-  const StoredReceipt receipt{"r-1", "", "n", "{}"};
+  const StoredReceipt receipt{"r-1", "", "n", "key", "{}"};
   const auto insert = [&](Connection& connection) { return InsertReceipt(connection, receipt); };
   ASSERT_TRUE(db->Write(insert).has_value());
   EXPECT_EQ(db->Write(insert).error().code, Code::kConflict);
@@ -137,13 +138,15 @@ TEST_F(DatabaseTest, AFullDiskIsUnavailableAndNothingIsHalfThere) {
 
 TEST_F(DatabaseTest, ReadersCannotWrite) {
   auto db = Open();
-  EXPECT_FALSE(db->Read([](Connection& connection) { return AppendOne(connection, "x"); })
-                   .has_value());
+  EXPECT_FALSE(
+      db->Read([](Connection& connection) { return AppendOne(connection, "x"); }).has_value());
   EXPECT_EQ(Size(*db), 0);
 }
 
 TEST_F(DatabaseTest, AFileThatIsNoDatabaseIsNotWrittenOver) {
-  { std::ofstream(path()) << std::string(8192, 'z'); }
+  {
+    std::ofstream(path()) << std::string(8192, 'z');
+  }
   const auto opened = OpenSqlite(path());
   ASSERT_FALSE(opened.has_value());
   EXPECT_EQ(std::filesystem::file_size(path()), 8192U);

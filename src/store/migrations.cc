@@ -19,7 +19,7 @@ const std::vector<Statements>& AllMigrations() {
           " node TEXT NOT NULL, record TEXT NOT NULL)",
           "CREATE INDEX leases_open ON leases (is_open, node)",
           "CREATE TABLE receipts (id TEXT PRIMARY KEY, lease TEXT NOT NULL, node TEXT NOT NULL,"
-          " envelope TEXT NOT NULL)",
+          " verified_by TEXT NOT NULL, envelope TEXT NOT NULL)",
           "CREATE INDEX receipts_by_lease ON receipts (lease)",
           "CREATE TABLE tokens (id TEXT PRIMARY KEY, principal TEXT NOT NULL,"
           " expires_ms BIGINT NOT NULL, record TEXT NOT NULL)",
@@ -42,8 +42,8 @@ const std::vector<Statements>& AllMigrations() {
 int NewestSchema() { return static_cast<int>(AllMigrations().size()); }
 
 Status Migrate(Connection& connection) {
-  RINGFENCE_TRY(connection.Run(
-      "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", {}));
+  RINGFENCE_TRY(
+      connection.Run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", {}));
   RINGFENCE_ASSIGN(const auto rows, connection.Run("SELECT version FROM schema_version", {}));
   const int have = rows.empty() ? 0 : static_cast<int>(IntAt(rows[0], 0));
   if (rows.empty()) {
@@ -61,8 +61,8 @@ Status Migrate(Connection& connection) {
     }
   }
   if (have < NewestSchema()) {
-    RINGFENCE_TRY(connection.Run("UPDATE schema_version SET version = $1",
-                                 {std::int64_t{NewestSchema()}}));
+    RINGFENCE_TRY(
+        connection.Run("UPDATE schema_version SET version = $1", {std::int64_t{NewestSchema()}}));
   }
   return {};
 }

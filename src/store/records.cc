@@ -70,18 +70,19 @@ std::pair<std::string, std::string> Below(const std::string& prefix) {
 }  // namespace
 
 Status InsertLease(Connection& db, const model::Lease& lease) {
-  return Just(db.Run(
-      "INSERT INTO leases (id, number, tenant, state, is_open, node, record)"
-      " VALUES ($1, (SELECT COALESCE(MAX(number), 0) + 1 FROM leases), $2, $3, $4, $5, $6)",
-      {lease.id, lease.request.tenant.text(), std::string(Name(lease.state)), OpenFlag(lease),
-       lease.node, CanonicalJson(wire::LeaseToJson(lease))}));
+  return Just(
+      db.Run("INSERT INTO leases (id, number, tenant, state, is_open, node, record)"
+             " VALUES ($1, (SELECT COALESCE(MAX(number), 0) + 1 FROM leases), $2, $3, $4, $5, $6)",
+             {lease.id, lease.request.tenant.text(), std::string(Name(lease.state)),
+              OpenFlag(lease), lease.node, CanonicalJson(wire::LeaseToJson(lease))}));
 }
 
 Status UpdateLease(Connection& db, const model::Lease& lease) {
-  return Just(db.Run("UPDATE leases SET state = $2, is_open = $3, node = $4, record = $5"
-                     " WHERE id = $1",
-                     {lease.id, std::string(Name(lease.state)), OpenFlag(lease), lease.node,
-                      CanonicalJson(wire::LeaseToJson(lease))}));
+  return Just(
+      db.Run("UPDATE leases SET state = $2, is_open = $3, node = $4, record = $5"
+             " WHERE id = $1",
+             {lease.id, std::string(Name(lease.state)), OpenFlag(lease), lease.node,
+              CanonicalJson(wire::LeaseToJson(lease))}));
 }
 
 Result<model::Lease> GetLease(Connection& db, const std::string& id) {
@@ -126,9 +127,10 @@ Result<std::vector<model::Lease>> OpenLeasesOf(Connection& db, const std::string
 }
 
 Status PutNode(Connection& db, const model::Node& node) {
-  return Just(db.Run("INSERT INTO nodes (name, record) VALUES ($1, $2)"
-                     " ON CONFLICT (name) DO UPDATE SET record = $2",
-                     {node.name, CanonicalJson(wire::NodeToJson(node))}));
+  return Just(
+      db.Run("INSERT INTO nodes (name, record) VALUES ($1, $2)"
+             " ON CONFLICT (name) DO UPDATE SET record = $2",
+             {node.name, CanonicalJson(wire::NodeToJson(node))}));
 }
 
 Result<model::Node> GetNode(Connection& db, const std::string& name) {
@@ -147,9 +149,10 @@ Result<std::vector<model::Node>> ListNodes(Connection& db) {
 }
 
 Status PutGpu(Connection& db, const model::Gpu& gpu) {
-  return Just(db.Run("INSERT INTO gpus (uuid, node, lease, record) VALUES ($1, $2, $3, $4)"
-                     " ON CONFLICT (uuid) DO UPDATE SET node = $2, lease = $3, record = $4",
-                     {gpu.uuid, gpu.node, gpu.lease, CanonicalJson(wire::GpuToJson(gpu))}));
+  return Just(
+      db.Run("INSERT INTO gpus (uuid, node, lease, record) VALUES ($1, $2, $3, $4)"
+             " ON CONFLICT (uuid) DO UPDATE SET node = $2, lease = $3, record = $4",
+             {gpu.uuid, gpu.node, gpu.lease, CanonicalJson(wire::GpuToJson(gpu))}));
 }
 
 Result<model::Gpu> GetGpu(Connection& db, const std::string& uuid) {
@@ -174,18 +177,20 @@ Result<std::vector<model::Gpu>> GpusOf(Connection& db, const std::string& node) 
 }
 
 Status InsertReceipt(Connection& db, const StoredReceipt& receipt) {
-  return Just(db.Run("INSERT INTO receipts (id, lease, node, envelope) VALUES ($1, $2, $3, $4)",
-                     {receipt.id, receipt.lease, receipt.node, receipt.envelope}));
+  return Just(
+      db.Run("INSERT INTO receipts (id, lease, node, verified_by, envelope)"
+             " VALUES ($1, $2, $3, $4, $5)",
+             {receipt.id, receipt.lease, receipt.node, receipt.key, receipt.envelope}));
 }
 
 Result<std::vector<StoredReceipt>> ReceiptsOf(Connection& db, const std::string& lease) {
-  RINGFENCE_ASSIGN(
-      const auto rows,
-      db.Run("SELECT id, lease, node, envelope FROM receipts WHERE lease = $1 ORDER BY id",
-             {lease}));
+  RINGFENCE_ASSIGN(const auto rows, db.Run("SELECT id, lease, node, verified_by, envelope FROM "
+                                           "receipts WHERE lease = $1 ORDER BY id",
+                                           {lease}));
   std::vector<StoredReceipt> receipts;
   for (const Row& row : rows) {
-    receipts.push_back({TextAt(row, 0), TextAt(row, 1), TextAt(row, 2), TextAt(row, 3)});
+    receipts.push_back(
+        {TextAt(row, 0), TextAt(row, 1), TextAt(row, 2), TextAt(row, 3), TextAt(row, 4)});
   }
   return receipts;
 }
@@ -227,10 +232,10 @@ std::int64_t Millis(Timestamp time) { return time.time_since_epoch().count(); }
 }  // namespace
 
 Status PutToken(Connection& db, const Token& token) {
-  return Just(db.Run("INSERT INTO tokens (id, principal, expires_ms, record)"
-                     " VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO UPDATE SET record = $4",
-                     {token.id, token.principal, Millis(token.expires),
-                      CanonicalJson(TokenToJson(token))}));
+  return Just(db.Run(
+      "INSERT INTO tokens (id, principal, expires_ms, record)"
+      " VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO UPDATE SET record = $4",
+      {token.id, token.principal, Millis(token.expires), CanonicalJson(TokenToJson(token))}));
 }
 
 Result<Token> GetToken(Connection& db, const std::string& id) {
@@ -291,10 +296,10 @@ Result<std::optional<KeptAnswer>> FindAnswer(Connection& db, const std::string& 
 
 Status KeepAnswer(Connection& db, const std::string& principal, const std::string& key,
                   const KeptAnswer& answer, Timestamp now) {
-  return Just(db.Run("INSERT INTO idempotency (principal, key, digest, status, body, created_ms)"
-                     " VALUES ($1, $2, $3, $4, $5, $6)",
-                     {principal, key, answer.digest, std::int64_t{answer.status}, answer.body,
-                      Millis(now)}));
+  return Just(db.Run(
+      "INSERT INTO idempotency (principal, key, digest, status, body, created_ms)"
+      " VALUES ($1, $2, $3, $4, $5, $6)",
+      {principal, key, answer.digest, std::int64_t{answer.status}, answer.body, Millis(now)}));
 }
 
 Status ForgetAnswers(Connection& db, Timestamp now) {

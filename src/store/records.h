@@ -22,10 +22,10 @@ Status InsertLease(Connection& db, const model::Lease& lease);
 Status UpdateLease(Connection& db, const model::Lease& lease);
 Result<model::Lease> GetLease(Connection& db, const std::string& id);  // kNotFound
 struct LeaseFilter {
-  std::string tenant;                        // this and below; empty: all
+  std::string tenant;  // this and below; empty: all
   std::optional<model::LeaseState> state;
   bool open_only = false;
-  std::int64_t before = 0;                   // older than this number; 0: from the newest
+  std::int64_t before = 0;  // older than this number; 0: from the newest
   std::int64_t limit = 100;
 };
 struct NumberedLease {
@@ -50,6 +50,7 @@ struct StoredReceipt {
   std::string id;
   std::string lease;
   std::string node;
+  std::string key;  // base64: the node's receipt key when it was taken
   std::string envelope;
 };
 Status InsertReceipt(Connection& db, const StoredReceipt& receipt);

@@ -49,7 +49,8 @@ class SqliteConnection final : public Connection {
  public:
   static Result<std::unique_ptr<SqliteConnection>> Open(const std::string& path, bool writer) {
     sqlite3* db = nullptr;
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (writer ? SQLITE_OPEN_CREATE : 0);
+    const int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (writer ? SQLITE_OPEN_CREATE : 0);
     const int rc = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
     std::unique_ptr<SqliteConnection> connection(new SqliteConnection(db));
     if (rc != SQLITE_OK) {
@@ -116,8 +117,7 @@ class SqliteConnection final : public Connection {
 
   Status Bind(sqlite3_stmt* statement, const std::vector<Value>& values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const int at =
-          sqlite3_bind_parameter_index(statement, ("$" + std::to_string(i + 1)).c_str());
+      const int at = sqlite3_bind_parameter_index(statement, ("$" + std::to_string(i + 1)).c_str());
       RINGFENCE_CHECK(at != 0);
       int rc = SQLITE_OK;
       if (const auto* number = std::get_if<std::int64_t>(&values[i])) {
@@ -126,9 +126,9 @@ class SqliteConnection final : public Connection {
         rc = sqlite3_bind_text64(statement, at, text->data(), text->size(), SQLITE_TRANSIENT,
                                  SQLITE_UTF8);
       } else if (const auto* blob = std::get_if<Bytes>(&values[i])) {
-        rc = blob->empty() ? sqlite3_bind_zeroblob(statement, at, 0)
-                           : sqlite3_bind_blob64(statement, at, blob->data(), blob->size(),
-                                                 SQLITE_TRANSIENT);
+        rc = blob->empty()
+                 ? sqlite3_bind_zeroblob(statement, at, 0)
+                 : sqlite3_bind_blob64(statement, at, blob->data(), blob->size(), SQLITE_TRANSIENT);
       } else {
         rc = sqlite3_bind_null(statement, at);
       }
@@ -150,8 +150,8 @@ class SqliteConnection final : public Connection {
           row.emplace_back(std::int64_t{sqlite3_column_int64(statement, i)});
           break;
         case SQLITE_TEXT:
-          row.emplace_back(std::string(
-              reinterpret_cast<const char*>(sqlite3_column_text(statement, i)), bytes));
+          row.emplace_back(
+              std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement, i)), bytes));
           break;
         case SQLITE_BLOB: {
           const auto* data = static_cast<const std::byte*>(sqlite3_column_blob(statement, i));
@@ -176,10 +176,7 @@ class SqliteDatabase final : public Database {
     thread_ = std::jthread([this](const std::stop_token& stop) { WriteLoop(stop); });
   }
 
-  ~SqliteDatabase() override {
-    thread_.request_stop();
-    wake_.notify_all();
-  }
+  ~SqliteDatabase() override = default;  // the thread stops and is waited for
   SqliteDatabase(const SqliteDatabase&) = delete;
   SqliteDatabase& operator=(const SqliteDatabase&) = delete;
 
@@ -235,7 +232,7 @@ class SqliteDatabase final : public Database {
       std::vector<Job*> batch;
       {
         std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return stop.stop_requested() || !waiting_.empty(); });
+        (void)wake_.wait(lock, stop, [&] { return !waiting_.empty(); });
         if (waiting_.empty()) {
           return;
         }
@@ -326,8 +323,7 @@ Result<std::unique_ptr<Database>> OpenSqlite(const std::string& path) {
     return migrated.error();
   }
   RINGFENCE_TRY(writer->Run("COMMIT", {}));
-  return std::unique_ptr<Database>(
-      std::make_unique<SqliteDatabase>(path, std::move(writer)));
+  return std::unique_ptr<Database>(std::make_unique<SqliteDatabase>(path, std::move(writer)));
 }
 
 }  // namespace ringfence::store

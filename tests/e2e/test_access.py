@@ -30,8 +30,8 @@ def test_another_departments_tenant_is_denied_and_audited(ringfence, developer):
 def test_leases_of_others_are_neither_listed_nor_readable(ringfence, developer):
     grace = ringfence.token("grace@globex.example")
     ringfence.ok("run", "-t", "globex/genomics/folding", "--", "true", token=grace)
-    lease = ringfence.json("lease", "list", token=grace)[0]
-    assert lease["id"] not in [one["id"] for one in ringfence.json("lease", "list", token=developer)]
+    lease = ringfence.json("lease", "list", "--all", token=grace)[0]
+    assert lease["id"] not in [one["id"] for one in ringfence.json("lease", "list", "--all", token=developer)]
     for words in (["lease", "show"], ["lease", "logs"], ["lease", "end"]):
         denied(ringfence(*words, lease["id"], token=developer))
 
@@ -45,7 +45,7 @@ def test_a_developer_cannot_administer(ringfence, developer):
 def test_an_auditor_reads_and_changes_nothing(ringfence):
     amir = ringfence.token("amir@audit.example")
     assert ringfence.json("audit", "list", token=amir)
-    assert ringfence.json("lease", "list", token=amir) is not None
+    assert ringfence.json("lease", "list", "--all", token=amir) is not None
     denied(ringfence("run", "-t", "acme/research/vision", "--", "true", token=amir))
     denied(ringfence("token", "create", "--as", "admin", token=amir))
 

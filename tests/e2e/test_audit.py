@@ -51,7 +51,7 @@ def test_verify_by_default_and_over_the_api(ringfence, log):
 
 
 def test_every_step_of_a_lease_is_an_entry(ringfence, log):
-    lease = ringfence.json("lease", "list")[0]["id"]
+    lease = ringfence.json("lease", "list", "--all")[0]["id"]
     wait_until(lambda: ringfence.json("lease", "show", lease)["state"] == "closed", "it to close")
     actions = [item["entry"]["action"] for item in ringfence.json("audit", "list", "--lease", lease)]
     for action in ("lease.request", "lease.admit", "lease.place", "lease.grant", "lease.start",

@@ -86,13 +86,13 @@ def test_kill_the_server_under_a_running_job(fresh):
 
 def test_down_and_up_again_finds_its_state(fresh):
     fresh.ok("run", *VISION, "--", "true")
-    before = fresh.json("lease", "list")
+    before = fresh.json("lease", "list", "--all")
     size = fresh.json("status")["audit"]["entries"]
     fresh.down()
     assert fresh("status").returncode == 5
     assert not fresh.pid_of("ringfence") and not fresh.pid_of("ringfence-jailer")
     fresh.up()
-    assert [one["id"] for one in fresh.json("lease", "list")] == [one["id"] for one in before]
+    assert [one["id"] for one in fresh.json("lease", "list", "--all")] == [one["id"] for one in before]
     assert fresh.json("status")["audit"]["entries"] > size
     assert fresh.ok("run", *VISION, "--", "echo", "again") == "again\n"
     assert fresh("audit", "verify").returncode == 0
@@ -129,7 +129,7 @@ def test_a_gpu_that_cannot_be_scrubbed_is_quarantined(fresh):
     assert fresh("status").returncode == 1
     for _ in range(9):
         fresh.ok("run", *VISION, "--", "true")
-    used = {uuid for one in fresh.json("lease", "list") if one["id"] != lease for uuid in one.get("gpus", [])}
+    used = {uuid for one in fresh.json("lease", "list", "--all") if one["id"] != lease for uuid in one.get("gpus", [])}
     assert gpu not in used
     scenario.write_text(good)
     fresh.ok("gpu", "scrub", gpu)
@@ -144,7 +144,7 @@ def test_several_side_by_side(fresh):
     try:
         assert second.ok("run", *VISION, "--", "echo", "two") == "two\n"
         assert fresh.ok("run", *VISION, "--", "echo", "one") == "one\n"
-        assert len(second.json("lease", "list")) == 1
+        assert len(second.json("lease", "list", "--all")) == 1
     finally:
         second("down")
         shutil.rmtree(state, ignore_errors=True)

@@ -53,7 +53,7 @@ for i in range(count.value):
 
 
 def lease_of(ringfence, done):
-    leases = ringfence.json("lease", "list")
+    leases = ringfence.json("lease", "list", "--all")
     return leases[0]
 
 
@@ -130,7 +130,7 @@ def test_ctrl_c_ends_the_job(ringfence, developer):
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode not in (0, None)
-    assert closed(ringfence, ringfence.json("lease", "list")[0]["id"])["state"] == "closed"
+    assert closed(ringfence, ringfence.json("lease", "list", "--all")[0]["id"])["state"] == "closed"
 
 
 def test_detach_logs_and_end(ringfence, developer):
@@ -175,7 +175,7 @@ def test_more_gpus_than_there_are(ringfence):
 
 
 def test_bad_requests_name_the_field_and_change_nothing(ringfence, developer):
-    before = len(ringfence.json("lease", "list"))
+    before = len(ringfence.json("lease", "list", "--all"))
     cases = [
         (["run", "-t", "acme/reserch/vision", "--", "true"], 4, "acme/research/vision"),
         (["run", "-t", "Bad Tenant", "--", "true"], 2, "tenant"),
@@ -189,7 +189,7 @@ def test_bad_requests_name_the_field_and_change_nothing(ringfence, developer):
         done = ringfence(*words)
         assert done.returncode == code, (words, done.returncode, done.stderr)
         assert text in done.stderr, (words, done.stderr)
-    assert len(ringfence.json("lease", "list")) == before
+    assert len(ringfence.json("lease", "list", "--all")) == before
 
 
 def test_status_is_healthy(ringfence):
@@ -197,3 +197,35 @@ def test_status_is_healthy(ringfence):
     assert status["healthy"] is True, status
     assert status["simulated"] is True
     assert "simulated" in ringfence.ok("gpu", "list")
+
+
+def test_an_end_that_comes_while_the_job_starts_is_not_lost(ringfence, developer):
+    for _ in range(6):
+        lease_id = ringfence.ok("run", *VISION, "--detach", "--", "sleep", "600", token=developer).strip()
+        ringfence.ok("lease", "end", lease_id, token=developer)
+        lease = closed(ringfence, lease_id)
+        assert lease["state"] == "closed" and lease.get("exit_code") in (125, 143), lease
+
+
+def test_ctrl_c_at_any_moment_leaves_no_job_behind(ringfence, developer):
+    for milliseconds in (5, 15, 30, 60, 120):
+        process = subprocess.Popen(
+            [PROGRAM, "run", *VISION, "--", "sleep", "600"],
+            env=ringfence.environment(developer), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        try:
+            process.wait(timeout=milliseconds / 1000)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode != 0
+
+    def idle():
+        return not [one for one in ringfence.json("lease", "list", "--all") if one["state"] != "closed"]
+
+    wait_until(idle, "every lease to end")
+
+
+def test_an_empty_token_is_nobody(ringfence):
+    done = ringfence("whoami", env={"RINGFENCE_TOKEN": ""})
+    assert done.returncode == 2 and "RINGFENCE_TOKEN" in done.stderr

@@ -56,7 +56,7 @@ def test_up_without_root():
         run = as_nobody(state, "run", "-t", "acme/research/vision", "--", "true")
         assert run.returncode == 5, run.stdout + run.stderr
         assert "root" in run.stderr, run.stderr
-        assert json.loads(as_nobody(state, "lease", "list", "--output", "json").stdout) == []
+        assert json.loads(as_nobody(state, "lease", "list", "--all", "--output", "json").stdout) == []
         assert as_nobody(state, "audit", "verify").returncode == 0
     finally:
         as_nobody(state, "down")

@@ -25,9 +25,9 @@ constexpr bool kSameSlot = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std
 template <typename A, typename B>
 struct SameShape : std::false_type {};
 template <typename R, typename... A, typename S, typename... B>
-requires(sizeof...(A) == sizeof...(B)) struct SameShape<R (*)(A...), S (*)(B...)>
-    : std::bool_constant<(kSameSlot<A, B> && ...) && sizeof(R) == sizeof(S)> {
-};
+  requires(sizeof...(A) == sizeof...(B))
+struct SameShape<R (*)(A...), S (*)(B...)>
+    : std::bool_constant<(kSameSlot<A, B> && ...) && sizeof(R) == sizeof(S)> {};
 
 #define SIZE(mine, theirs) static_assert(sizeof(ours::mine) == sizeof(theirs), #theirs)
 #define OFFSET(mine, my_field, theirs, their_field)                                \
