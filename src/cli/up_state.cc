@@ -69,21 +69,25 @@ std::int64_t IntIn(const JsonObject& object, const char* part, const char* name)
   return value != nullptr && value->is_int64() ? value->get_int64() : 0;
 }
 
-// Nodes that have not been heard of lately: after a restart they are back within seconds.
-std::size_t SilentIn(const Json& nodes) {
+// Whether there are nodes, and all of them have been heard of: after a restart they are back within
+// seconds.
+bool AllHeard(const Json& nodes) {
   const auto* object = nodes.if_object();
   const Json* items = object == nullptr ? nullptr : object->if_contains("items");
-  std::size_t silent = 0;
-  if (items != nullptr && items->is_array()) {
-    for (const Json& node : items->get_array()) {
-      const Json* state = node.is_object() ? node.get_object().if_contains("state") : nullptr;
-      silent += state != nullptr && state->is_string() && state->get_string() == "silent";
+  if (items == nullptr || !items->is_array() || items->get_array().empty()) {
+    return false;
+  }
+  for (const Json& node : items->get_array()) {
+    const Json* state = node.is_object() ? node.get_object().if_contains("state") : nullptr;
+    if (state == nullptr || !state->is_string() || state->get_string() == "silent") {
+      return false;
     }
   }
-  return silent;
+  return true;
 }
 
-Health HealthOf(const Json& status, const Json& nodes_page) {
+// `nodes_page` was read before `status`, which is therefore at least as far.
+Health HealthOf(const Json& nodes_page, const Json& status) {
   Health health;
   const auto* object = status.if_object();
   if (object == nullptr) {
@@ -108,7 +112,7 @@ Health HealthOf(const Json& status, const Json& nodes_page) {
   }
   if (nodes == 0) {
     health.waiting_for = "the node to join";
-  } else if (SilentIn(nodes_page) > 0) {
+  } else if (!AllHeard(nodes_page)) {
     health.waiting_for = "the node to report";
   } else if (ready == nodes && dirty > 0) {
     health.waiting_for = "GPUs to be scrubbed";
@@ -258,13 +262,12 @@ int WaitUntilHealthy(const Settings& settings, Milliseconds wait, std::ostream& 
     if (connection.has_value()) {
       const std::string server = connection->server;
       const auto api = Api::Open(settings);
-      const auto status = api.has_value() ? (*api)->Get("/v1/status") : Result<Json>(api.error());
-      const auto nodes =
-          status.has_value() ? (*api)->Get("/v1/nodes") : Result<Json>(status.error());
-      if (nodes.has_value()) {
-        health = HealthOf(*status, *nodes);
+      const auto nodes = api.has_value() ? (*api)->Get("/v1/nodes") : Result<Json>(api.error());
+      const auto status = nodes.has_value() ? (*api)->Get("/v1/status") : nodes;
+      if (status.has_value()) {
+        health = HealthOf(*nodes, *status);
       }
-      if (nodes.has_value() && (health.healthy || health.settled)) {
+      if (status.has_value() && (health.healthy || health.settled)) {
         PrintWelcome(settings, *connection, health, out);
         return kExitOk;
       }
