@@ -2,6 +2,7 @@
 
 #include "audit/verify.h"
 #include "base/code.h"
+#include "base/json.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -112,9 +113,18 @@ int Show(Console& console, const audit::VerifyReport& report, const std::string&
   return report.ok ? kExitOk : kExitFindings;
 }
 
+// What is not even of the right kind says nothing about the log: no alarm, a usage error.
+Error WrongFile(const std::string& given, std::string_view wanted, std::string_view fix) {
+  return Error{Code::kInvalidArgument, given + " is not " + std::string(wanted), std::string(fix)};
+}
+
 Result<int> VerifyOneProof(Invocation& invocation, const std::string& file) {
   RINGFENCE_ASSIGN(const std::string key, LogKey(invocation));
   RINGFENCE_ASSIGN(const std::string proof, os::ReadText(file, kNoteBytesMax));
+  const auto json = ParseJson(proof, kNoteBytesMax);
+  if (!json.has_value() || !json->is_object() || !json->get_object().contains("checkpoint")) {
+    return WrongFile("--proof " + file, "a proof", "`ringfence audit prove N > FILE` makes one");
+  }
   RINGFENCE_ASSIGN(const audit::VerifyReport report, audit::VerifyProof(proof, key));
   return Show(invocation.console, report, "the entry of " + file);
 }
@@ -161,6 +171,10 @@ Result<int> Verify(Invocation& invocation) {
   }
   for (const std::string& file : parsed.Values("checkpoint")) {
     RINGFENCE_ASSIGN(std::string note, os::ReadText(file, kNoteBytesMax));
+    if (note.find("\n\n\u2014 ") == std::string::npos) {  // not even the shape of a signed note
+      return WrongFile("--checkpoint " + file, "a checkpoint",
+                       "`ringfence audit checkpoint > FILE` makes one");
+    }
     options.earlier_checkpoints.push_back(std::move(note));
   }
   options.progress = Told(console, "verified");
@@ -168,6 +182,9 @@ Result<int> Verify(Invocation& invocation) {
   const std::string own = invocation.settings.state() + "/server/log";
   if (const auto folder = parsed.Value("log")) {
     options.folder = *folder;
+    if (!os::Exists(*folder + "/checkpoint") && !os::Exists(*folder + "/tile")) {
+      return WrongFile("--log " + *folder, "a log", "name the folder with `checkpoint` and `tile`");
+    }
   } else if (os::ReadText(own + "/checkpoint", kNoteBytesMax).has_value()) {
     options.folder = own;
   } else {
@@ -178,6 +195,9 @@ Result<int> Verify(Invocation& invocation) {
     options.folder = copy->path();
   }
   RINGFENCE_ASSIGN(const audit::VerifyReport report, VerifyStill(options));
+  if (report.ok && !options.earlier_checkpoints.empty()) {
+    console.Note("it extends every checkpoint given: nothing was taken back since");
+  }
   return Show(console, report, copy ? "the server's log (a copy)" : "the log in " + options.folder);
 }
 

@@ -17,7 +17,7 @@ namespace ringfence::isolate {
 
 // Where boxes are built on this machine.
 struct BoxPlace {
-  std::string runtime;     // runc or crun
+  std::string runtime;     // runc
   std::string init;        // the ringfence-init binary
   std::string run_folder;  // a tmpfs of the jailer's own
   std::string host_root = "/";

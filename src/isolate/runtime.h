@@ -10,12 +10,12 @@ namespace ringfence::isolate {
 
 struct Runtime {
   std::string path;
-  std::string name;     // "runc", "crun"
+  std::string name;     // "runc"
   std::string version;  // "1.1.5"
 };
 
-// The first that is installed where packages put it (never by PATH) and new enough: runc 1.1.5,
-// crun 1.8. kNotFound says which was looked for, or which is too old.
+// runc where packages put it (never by PATH), if it is new enough: 1.1.5. kNotFound says what was
+// looked for, or that it is too old.
 Result<Runtime> FindRuntime();
 
 // "runc version 1.1.5+ds1\n..." -> {1, 1, 5}; exposed for its test.

@@ -100,6 +100,13 @@ def test_a_proof_stands_alone(ringfence, log, tmp_path):
     assert ringfence("audit", "verify", "--proof", proof, "--key", key).returncode == 1
 
 
+def test_a_wrong_file_is_no_alarm(ringfence, log, tmp_path):
+    for words in (["--checkpoint", "/etc/passwd"], ["--log", tmp_path], ["--proof", "/etc/passwd"]):
+        done = ringfence("audit", "verify", *words, "--key", vkey(ringfence))
+        assert done.returncode == 2, (words, done.stdout, done.stderr)
+        assert "NOT what was signed" not in done.stdout + done.stderr
+
+
 def test_the_node_cosigns(ringfence, log):
     wait_until(lambda: settled(ringfence), "the witness")
     assert "ringfence.dev/node/" in ringfence.ok("audit", "checkpoint")
