@@ -7,14 +7,15 @@ action=${1:?usage: scripts/service.sh up|down}
 ringfence=$ROOT/build/release/ringfence
 [ -x "$ringfence" ] || die "$ringfence is not built" "\`make build\` builds it"
 
-state=${STATE:-${RINGFENCE_STATE:-}}
+# This clone's own, never one found further up.
+state=${STATE:-${RINGFENCE_STATE:-$ROOT/.ringfence}}
 arguments=()
 case "$action" in
   up) arguments=(up --detach) ;;
   down) arguments=(down) ;;
   *) die "unknown action \"$action\"" "up or down" ;;
 esac
-[ -z "$state" ] || arguments+=(--state "$state")
+arguments+=(--state "$state")
 [ "$action" = down ] || [ -z "${LISTEN:-}" ] || arguments+=(--listen "$LISTEN")
 
 if is_root; then

@@ -13,6 +13,7 @@
 #include "os/file_owner.h"
 #include "os/identity.h"
 #include "os/process.h"
+#include "os/self.h"
 
 namespace ringfence::cli {
 namespace {
@@ -137,8 +138,9 @@ void PrintWelcome(const Settings& settings, const Connection& connection, const 
   const auto own = os::OwnPath();
   const std::string program = own.has_value() ? *own : "ringfence";
   std::string prefix;
-  if (settings.At(Setting::kState).origin != Origin::kFound &&
-      settings.At(Setting::kState).origin != Origin::kDefault) {
+  const auto folder = os::CurrentFolder();
+  if (settings.Given(Setting::kState) &&
+      (!folder.has_value() || settings.state() != *folder + "/.ringfence")) {
     prefix = "RINGFENCE_STATE=" + settings.state() + " ";
   }
   out << "Try next:\n"
