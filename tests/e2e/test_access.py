@@ -5,12 +5,13 @@ Method: act as members of different departments through tokens.
 
 import json
 import ssl
+import subprocess
 import urllib.error
 import urllib.request
 
 import yaml
 
-from conftest import ROOT
+from conftest import ROOT, wait_until
 
 
 def denied(done):
@@ -212,3 +213,34 @@ def test_metrics_and_health(ringfence):
     assert api("GET", "/readyz")[0] == 200
     text = api("GET", "/metrics")[2].decode()
     assert "ringfence_gpus_free" in text and "ringfence_decisions_denied_total" in text
+
+def test_certificates_renew_and_the_old_one_ends_with_its_life(ringfence, tmp_path):
+    """As the agent does it, with its own credentials: a new key, a new certificate, both accepted."""
+    credentials = json.loads((ringfence.state / "node" / "agent" / "credentials.json").read_text())
+    for name in ("certificate", "key"):
+        (tmp_path / name).write_text(credentials[name])
+
+    def post(certificate, key, path, body):
+        tls = ssl.create_default_context(cadata=credentials["ca"])
+        tls.load_cert_chain(certificate, key)
+        request = urllib.request.Request("https://" + Api(ringfence).base[8:] + path, method="POST",
+                                         data=json.dumps(body).encode())
+        try:
+            with urllib.request.urlopen(request, context=tls, timeout=30) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-subj", "/CN=anything", "-keyout", tmp_path / "new-key", "-out", tmp_path / "request"],
+                   check=True, capture_output=True)
+    status, answer = post(tmp_path / "certificate", tmp_path / "key", "/v1/agent/renew",
+                          {"request": (tmp_path / "request").read_text()})
+    assert status == 200, answer
+    (tmp_path / "new-certificate").write_text(answer["certificate"])
+    # What the new one may do is what the node may do: a report of nothing in particular is refused
+    # for its fields, not for who sends it; and so it is with the one before.
+    for certificate, key in (("new-certificate", "new-key"), ("certificate", "key")):
+        assert post(tmp_path / certificate, tmp_path / key, "/v1/agent/report", {})[0] == 400
+    assert post(tmp_path / "new-certificate", tmp_path / "new-key", "/v1/agent/renew", {"request": "x"})[0] == 400
+    wait_until(lambda: ringfence("status").returncode == 0, "the node, with its old certificate, to go on")
