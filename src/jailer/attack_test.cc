@@ -103,7 +103,7 @@ TEST_F(AttackTest, NoNetwork) {
 TEST_F(AttackTest, NothingOfTheHostIsWritableOrSecret) {
   const Ran ran = Shell(
       "touch /usr/x /etc/x /x /dev/x /proc/sys/kernel/hostname 2>&1 | grep -c cannot;"
-      "cat /etc/shadow /root/.bashrc /proc/1/environ /run/ringfence/token 2>/dev/null | wc -c;"
+      "cat /etc/shadow /etc/gshadow /proc/1/environ /run/ringfence/token 2>/dev/null | wc -c;"
       "ls /home /var; ls /proc | grep -c '^[0-9]'; cat /proc/keys | wc -c");
   EXPECT_EQ(ran.out.substr(0, 4), "5\n0\n") << ran.out << ran.err;
   const Ran caps = Shell("grep -h -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status");

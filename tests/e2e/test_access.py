@@ -244,3 +244,43 @@ def test_certificates_renew_and_the_old_one_ends_with_its_life(ringfence, tmp_pa
         assert post(tmp_path / certificate, tmp_path / key, "/v1/agent/report", {})[0] == 400
     assert post(tmp_path / "new-certificate", tmp_path / "new-key", "/v1/agent/renew", {"request": "x"})[0] == 400
     wait_until(lambda: ringfence("status").returncode == 0, "the node, with its old certificate, to go on")
+
+
+def test_an_old_receipt_frees_nothing(ringfence, tmp_path):
+    """A taken-over agent says that a job has ended and offers another lease's receipt for its GPU."""
+    credentials = json.loads((ringfence.state / "node" / "agent" / "credentials.json").read_text())
+    for name in ("certificate", "key"):
+        (tmp_path / name).write_text(credentials[name])
+    tls = ssl.create_default_context(cadata=credentials["ca"])
+    tls.load_cert_chain(tmp_path / "certificate", tmp_path / "key")
+    base = Api(ringfence).base
+
+    def post(path, body):
+        request = urllib.request.Request(base + path, method="POST", data=json.dumps(body).encode())
+        with urllib.request.urlopen(request, context=tls, timeout=30) as answer:
+            return json.loads(answer.read())
+
+    def closed(lease):
+        found = ringfence.json("lease", "show", lease)
+        return found if found["state"] == "closed" else None
+
+    wait_until(lambda: ringfence.json("status")["gpus"]["free"] == 8, "all GPUs to be free")
+    first = ringfence.ok("run", "-t", "acme/research/vision", "--detach", "--", "true").strip()
+    done = wait_until(lambda: closed(first), "the first lease")
+    status, _, text = Api(ringfence)("GET", f"/v1/leases/{first}/receipts")
+    assert status == 200
+    old = json.dumps(json.loads(text)["items"][0]["envelope"])
+    wait_until(lambda: ringfence.json("status")["gpus"]["free"] == 8, "all GPUs to be free")
+    second = ringfence.ok("run", "-t", "acme/research/vision", "--detach", "--", "sleep", "600").strip()
+    wait_until(lambda: ringfence.json("lease", "show", second)["state"] == "active", "the second lease")
+    assert ringfence.json("lease", "show", second)["gpus"] == done["gpus"]
+    post(f"/v1/agent/leases/{second}/step", {"step": "ended", "ending": "exited 0"})
+    post("/v1/agent/receipts", {"lease": second, "gpus": done["gpus"], "envelope": old})
+    # Not freed: quarantined, until an operator has it scrubbed, which ends what still runs on it.
+    wait_until(lambda: ringfence.json("lease", "show", second)["state"] == "quarantined", "the quarantine")
+    ringfence.ok("gpu", "scrub", done["gpus"][0])
+    final = wait_until(lambda: closed(second), "the second lease, by a scrub of its own")
+    assert len(final["receipts"]) == 1 and final["receipts"] != done["receipts"]
+    scrubs = [item["entry"] for item in ringfence.json("audit", "list", "--lease", second)
+              if item["entry"]["action"] == "gpu.scrub"]
+    assert [one["detail"]["receipt"] for one in scrubs] == final["receipts"]
