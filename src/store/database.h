@@ -53,6 +53,13 @@ class Database {
 
   // A consistent view of what is committed.
   virtual Status Read(const std::function<Status(Connection&)>& work) = 0;
+
+  // Several servers may work on one database. Announce tells the others, after a Write, that what
+  // goes by this name has changed; Listen hears what the others announce, on a thread of the
+  // database's, and "" when announcements may have been missed (the line was down). It is a wake-up
+  // and not a record: a lost one costs time, never truth. Listen is called once, before Announce.
+  virtual void Announce(const std::string& topic) = 0;
+  virtual void Listen(std::function<void(const std::string& topic)> listener) = 0;
 };
 
 // Opens (or makes) a database file and brings it to the newest schema. kFailedPrecondition when

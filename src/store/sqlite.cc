@@ -208,6 +208,10 @@ class SqliteDatabase final : public Database {
     return status;
   }
 
+  // There is no other server on a file of ours.
+  void Announce(const std::string& /*topic*/) override {}
+  void Listen(std::function<void(const std::string&)> /*listener*/) override {}
+
  private:
   struct Job {
     const std::function<Status(Connection&)>* work;
