@@ -137,6 +137,7 @@ Result<std::unique_ptr<Policy>> Policy::Parse(const std::map<std::string, std::s
   }
   auto tables = std::make_unique<Tables>();
   tables->digest = DigestOf(files);
+  tables->files = files;
   tables->Fill(draft);
   tables->FillBindings(draft);
   return std::unique_ptr<Policy>(new Policy(std::move(tables)));
@@ -180,6 +181,8 @@ std::vector<Binding> Policy::bindings() const { return tables_->bindings; }
 std::vector<Boundary> Policy::boundaries() const { return tables_->boundaries; }
 std::vector<Quota> Policy::quotas() const { return tables_->quotas; }
 const std::string& Policy::digest() const { return tables_->digest; }
+
+const std::map<std::string, std::string>& Policy::files() const { return tables_->files; }
 
 std::vector<Quota> Policy::QuotasOver(const model::TenantPath& tenant) const {
   std::vector<Quota> quotas;

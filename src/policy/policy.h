@@ -67,7 +67,7 @@ class Policy final : public Authorizer {
   // the message has a line each: "tenants.yaml:12: spec.parent: unknown tenant "acme/reserch"
   // (did you mean "acme/research"?)".
   static Result<std::unique_ptr<Policy>> Load(const std::string& folder);
-  // For tests and fuzzers: files by name and text.
+  // Files by name and text.
   static Result<std::unique_ptr<Policy>> Parse(const std::map<std::string, std::string>& files);
 
   Decision Decide(const Query& query) const override;
@@ -86,6 +86,8 @@ class Policy final : public Authorizer {
   std::optional<std::string> ClosestTenant(std::string_view text) const;
   // SHA-256 over the files' names and texts, hex: which policy decided.
   const std::string& digest() const;
+  // The files that it was made of, by name.
+  const std::map<std::string, std::string>& files() const;
 
  private:
   struct Tables;

@@ -50,6 +50,7 @@ struct Policy::Tables {
   TextMap<Holder> holders;
   std::string some_admin;  // of those with admin at "/", the first
   std::string digest;
+  std::map<std::string, std::string> files;
 };
 
 }  // namespace ringfence::policy

@@ -223,9 +223,6 @@ Result<net::Response> TakeStep(const Call& call) {
     }
     return Error{Code::kInvalidArgument, "step must be started or ended", {}, "step"};
   }));
-  if (step == "ended") {
-    call.core.output().Close(id);
-  }
   call.core.NotifyLease(id);
   call.core.NotifyWork(call.caller.principal);
   return net::Response::OfJson(200, JsonObject{});
@@ -238,23 +235,23 @@ Result<net::Response> TakeOutput(const Call& call) {
   RINGFENCE_ASSIGN(const auto chunks, reader.Array("chunks", kChunksMax));
   RINGFENCE_TRY(reader.Finish());
   const std::string id = call.params.find("lease")->second;
-  RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+  std::vector<store::OutputChunk> output;
+  for (const Json* json : chunks) {
+    RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*json, "chunks"));
+    RINGFENCE_ASSIGN(const bool is_error, fields.Bool("error"));
+    RINGFENCE_ASSIGN(const std::string data,
+                     fields.String("data", store::kOutputChunkBytesMax * 2));
+    RINGFENCE_TRY(fields.Finish());
+    RINGFENCE_ASSIGN(Bytes bytes, FromBase64(data));
+    output.push_back({is_error, std::move(bytes)});
+  }
+  RINGFENCE_TRY(call.core.database().Write([&](store::Connection& db) -> Status {
     RINGFENCE_ASSIGN(const model::Lease lease, LeaseOf(call, db, id));
     if (lease.ended.has_value()) {
       return Error{Code::kFailedPrecondition, "lease " + id + " has ended: no output any more"};
     }
-    return {};
+    return store::AppendOutput(db, id, first, output, call.core.Now());
   }));
-  std::int64_t sequence = first;
-  for (const Json* json : chunks) {
-    RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*json, "chunks"));
-    RINGFENCE_ASSIGN(const bool is_error, fields.Bool("error"));
-    RINGFENCE_ASSIGN(const std::string data, fields.String("data", kOutputFrameBytesMax * 2));
-    RINGFENCE_TRY(fields.Finish());
-    RINGFENCE_ASSIGN(Bytes bytes, FromBase64(data));
-    RINGFENCE_TRY(call.core.output().Append(id, static_cast<std::uint32_t>(sequence++),
-                                            {is_error, std::move(bytes)}));
-  }
   call.core.NotifyLease(id);
   return net::Response::OfJson(200, JsonObject{});
 }

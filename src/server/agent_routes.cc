@@ -235,6 +235,7 @@ Result<net::Response> TakeReport(const Call& call) {
   RINGFENCE_ASSIGN(const Report report, ReadReport(body));
   const std::string& name = call.caller.principal;
   std::vector<std::string> touched;
+  bool is_rollback = false;
   RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
     touched.clear();
     RINGFENCE_ASSIGN(model::Node node, store::GetNode(db, name));
@@ -251,20 +252,21 @@ Result<net::Response> TakeReport(const Call& call) {
     if (report.starting) {
       RINGFENCE_TRY(DistrustGpus(call, db, name));
     }
+    // Nobody is shown a checkpoint before the database has it, whichever server showed it.
+    RINGFENCE_ASSIGN(const store::LogHead published, store::GetLogHead(db));
+    is_rollback = report.witnessed > static_cast<std::uint64_t>(published.size);
+    if (is_rollback) {
+      RINGFENCE_TRY(RecordRefusal(call, db,
+                                  "it has seen " + std::to_string(report.witnessed) +
+                                      " entries, and the log has fewer: a rollback"));
+    }
     return CloseLost(call, db, report.boxes, touched);
   }));
   call.core.SawNode(name);
-  if (report.witnessed > call.core.sequencer().head().size) {
-    RINGFENCE_TRY(call.core.Change([&](store::Connection& db) {
-      return RecordRefusal(call, db,
-                           "it has seen " + std::to_string(report.witnessed) +
-                               " entries, and the log has fewer: a rollback");
-    }));
-  } else if (report.witnessed > call.core.Witnessed(name)) {
+  if (!is_rollback) {
     call.core.SetWitnessed(name, report.witnessed);
   }
   for (const std::string& lease : touched) {
-    call.core.output().Close(lease);
     call.core.NotifyLease(lease);
   }
   call.core.NotifyWork(name);
@@ -295,7 +297,7 @@ Result<net::Response> TakeCosignature(const Call& call) {
     // Most often of a head that has been followed by another meanwhile; the node is asked again.
     return Error{Code::kConflict, "not a cosignature of the newest checkpoint"};
   }
-  if (const Status added = log.AddCosignature(line);
+  if (const Status added = log.AddCosignature(key.name, line);
       !added.has_value() && added.error().code != Code::kInvalidArgument) {
     return added.error();
   }

@@ -1,7 +1,12 @@
 #include "server/core.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "crypto/random.h"
 #include "lease/life.h"
+#include "os/log.h"
+#include "store/shared_records.h"
 
 namespace ringfence::server {
 namespace {
@@ -12,6 +17,11 @@ SecretBytes CopyOf(const SecretBytes& secret) { return SecretBytes(secret.Reveal
 constexpr Milliseconds kPlacedMax = std::chrono::minutes(2);
 // Fetching the files of the log within this time is one reading.
 constexpr Milliseconds kLogCopyMax = std::chrono::minutes(10);
+// How often a server that hears of a node says so to the others; less than a node's silence.
+constexpr Milliseconds kPulseEvery = std::chrono::seconds(2);
+// What servers announce to each other besides the topics that requests wait for.
+constexpr std::string_view kLogTopic = "log";
+constexpr std::string_view kPolicyTopic = "policy";
 
 }  // namespace
 
@@ -25,9 +35,13 @@ Core::Core(Parts parts, const Clock& clock)
       keys_(std::move(parts.keys)),
       mint_(CopyOf(keys_.token)),
       policy_folder_(std::move(parts.policy_folder)),
-      output_(std::move(parts.output_folder)),
+      shared_(parts.shared),
+      keep_output_(parts.keep_output),
       policy_(std::move(parts.policy)),
       policy_loaded_(clock.Now()) {}
+
+// Other servers' announcements would reach what goes away first.
+Core::~Core() { database_->Listen({}); }
 
 Timestamp Core::policy_loaded() const { return policy_loaded_; }
 
@@ -39,6 +53,55 @@ Result<std::shared_ptr<const policy::Policy>> Core::LoadPolicy() const {
 void Core::SetPolicy(std::shared_ptr<const policy::Policy> policy) {
   std::atomic_store(&policy_, std::move(policy));
   policy_loaded_ = Now();
+}
+
+Status Core::ApplyPolicy(std::shared_ptr<const policy::Policy> policy, const audit::Actor& actor) {
+  audit::Entry entry = NewEntry(actor, "policy.apply");
+  entry.decision = "allow";
+  entry.result = "ok";
+  entry.detail["new_policy"] = policy->digest();
+  RINGFENCE_TRY(Change([&](store::Connection& db) -> Status {
+    RINGFENCE_TRY(store::PutPolicy(db, {policy->digest(), policy->files()}));
+    return Record(db, entry);
+  }));
+  SetPolicy(std::move(policy));
+  database_->Announce(std::string(kPolicyTopic));
+  return {};
+}
+
+void Core::FollowPolicy() {
+  std::optional<store::StoredPolicy> newer;
+  const Status read = database_->Read([&](store::Connection& db) -> Status {
+    newer.reset();
+    RINGFENCE_ASSIGN(const auto digest, store::NewestPolicy(db));
+    if (digest.has_value() && *digest != policy()->digest()) {
+      RINGFENCE_ASSIGN(newer, store::GetPolicy(db, *digest));
+    }
+    return {};
+  });
+  std::string problem;
+  if (!read.has_value()) {
+    problem = read.error().message;
+  } else if (newer.has_value()) {
+    auto parsed = policy::Policy::Parse(newer->files);
+    if (parsed.has_value()) {
+      SetPolicy(std::shared_ptr<const policy::Policy>(std::move(parsed).value()));
+      os::Log(os::Level::kInfo, "policy_followed", {{"digest", newer->digest}});
+    } else {
+      problem = "policy " + newer->digest +
+                " is in force, and this version cannot read it: " + parsed.error().message;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  if (problem != policy_problem_ && !problem.empty()) {
+    os::Log(os::Level::kError, "policy_not_followed", {{"why", problem}});
+  }
+  policy_problem_ = std::move(problem);
+}
+
+std::string Core::policy_problem() const {
+  const std::lock_guard lock(mutex_);
+  return policy_problem_;
 }
 
 audit::Entry Core::NewEntry(const audit::Actor& actor, std::string_view action) const {
@@ -61,6 +124,7 @@ Status Core::Change(const std::function<Status(store::Connection&)>& work) {
   if (sequencer_ != nullptr) {
     sequencer_->Wake();
   }
+  database_->Announce(std::string(kLogTopic));
   return {};
 }
 
@@ -97,10 +161,47 @@ void Core::SetWitnessed(const std::string& node, std::uint64_t size) {
   pulses_[node].witnessed_size = size;
 }
 
-std::uint64_t Core::Witnessed(const std::string& node) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = pulses_.find(node);
-  return found == pulses_.end() ? 0 : found->second.witnessed_size;
+Status Core::KeepPulses() {
+  std::map<std::string, store::Pulse> news;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [node, pulse] : pulses_) {
+      if (shared_ && pulse.last_seen - pulse.stored >= kPulseEvery) {
+        news[node] = {pulse.last_seen, pulse.witnessed_size};
+        pulse.stored = pulse.last_seen;
+      }
+    }
+  }
+  if (news.empty()) {
+    return {};
+  }
+  return database_->Write([&](store::Connection& db) -> Status {
+    for (const auto& [node, pulse] : news) {
+      RINGFENCE_TRY(store::PutPulse(db, node, pulse));
+    }
+    return {};
+  });
+}
+
+void Core::Notify(const std::string& topic) {
+  waiters_.Notify(topic);
+  database_->Announce(topic);
+}
+
+void Core::Heard(const std::string& topic) {
+  if (topic.empty() || topic == kLogTopic) {
+    if (sequencer_ != nullptr) {
+      sequencer_->Wake();
+    }
+  }
+  if (topic.empty() || topic == kPolicyTopic) {
+    FollowPolicy();
+  }
+  if (topic.empty()) {
+    waiters_.NotifyAll();
+  } else {
+    waiters_.Notify(topic);
+  }
 }
 
 void Core::NotifyAllWork() {
@@ -116,28 +217,40 @@ void Core::NotifyAllWork() {
   }
 }
 
-void Core::AddPulse(model::Node& node) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = pulses_.find(node.name);
-  node.heard = found != pulses_.end();
-  if (node.heard) {
-    node.last_seen = std::max(node.last_seen, found->second.last_seen);
-    node.witnessed_size = found->second.witnessed_size;
+Status Core::AddPulses(store::Connection& db, std::vector<model::Node>& nodes) const {
+  std::map<std::string, store::Pulse> pulses;
+  if (shared_) {
+    RINGFENCE_ASSIGN(pulses, store::ListPulses(db));
   }
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, pulse] : pulses_) {
+    store::Pulse& known = pulses[name];
+    if (pulse.last_seen >= known.seen) {
+      known = {pulse.last_seen, pulse.witnessed_size};
+    }
+  }
+  for (model::Node& node : nodes) {
+    const auto found = pulses.find(node.name);
+    node.heard = found != pulses.end();
+    if (node.heard) {
+      node.last_seen = std::max(node.last_seen, found->second.seen);
+      node.witnessed_size = found->second.witnessed;
+    }
+  }
+  return {};
 }
 
 Result<std::vector<model::Node>> Core::Nodes(store::Connection& db) const {
   RINGFENCE_ASSIGN(std::vector<model::Node> nodes, store::ListNodes(db));
-  for (model::Node& node : nodes) {
-    AddPulse(node);
-  }
+  RINGFENCE_TRY(AddPulses(db, nodes));
   return nodes;
 }
 
 Result<model::Node> Core::NodeNamed(store::Connection& db, const std::string& name) const {
-  RINGFENCE_ASSIGN(model::Node node, store::GetNode(db, name));
-  AddPulse(node);
-  return node;
+  std::vector<model::Node> nodes(1);
+  RINGFENCE_ASSIGN(nodes[0], store::GetNode(db, name));
+  RINGFENCE_TRY(AddPulses(db, nodes));
+  return nodes[0];
 }
 
 Status Sweep(Core& core) {
@@ -174,8 +287,10 @@ Status Sweep(Core& core) {
     }));
     core.NotifyLease(id);
   }
-  return core.database().Write(
-      [&](store::Connection& db) { return store::ForgetAnswers(db, core.Now()); });
+  return core.database().Write([&](store::Connection& db) -> Status {
+    RINGFENCE_TRY(store::ForgetOutput(db, core.Now() - core.keep_output()));
+    return store::ForgetAnswers(db, core.Now());
+  });
 }
 
 }  // namespace ringfence::server

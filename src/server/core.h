@@ -20,10 +20,10 @@
 #include "net/http.h"
 #include "policy/policy.h"
 #include "server/keys.h"
-#include "server/output_store.h"
 #include "server/sequencer.h"
 #include "server/waiters.h"
 #include "store/database.h"
+#include "store/output_records.h"
 #include "store/records.h"
 
 namespace ringfence::server {
@@ -39,10 +39,12 @@ struct Caller {
 
 audit::Actor ActorOf(const Caller& caller);
 
-// What a node said of itself lately; lost with the server, and said again within seconds.
+// What a node said of itself lately. With one server it is lost with it, and said again within
+// seconds; several tell each other through the database.
 struct NodePulse {
   Timestamp last_seen;
   std::uint64_t witnessed_size = 0;
+  Timestamp stored;  // its last_seen when it was last written to the database
 };
 
 struct Counters {
@@ -63,17 +65,22 @@ class Core {
     std::unique_ptr<store::Database> database;
     ServerKeys keys;
     std::string policy_folder;
-    std::string output_folder;
     std::shared_ptr<const policy::Policy> policy;
+    bool shared = false;  // other servers may work on the same database
+    Milliseconds keep_output = std::chrono::hours(24 * 30);
   };
   Core(Parts parts, const Clock& clock);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
 
   store::Database& database() { return *database_; }
   const Clock& clock() const { return clock_; }
   Timestamp Now() const { return clock_.Now(); }
   const ServerKeys& keys() const { return keys_; }
   const identity::TokenMint& mint() const { return mint_; }
-  OutputStore& output() { return output_; }
+  bool shared() const { return shared_; }
+  Milliseconds keep_output() const { return keep_output_; }
   Waiters& waiters() { return waiters_; }
   Counters& counters() { return counters_; }
   Sequencer& sequencer() { return *sequencer_; }
@@ -85,7 +92,12 @@ class Core {
   Timestamp policy_loaded() const;
   // kInvalidArgument with every error when the folder is bad; the old policy stays in force.
   Result<std::shared_ptr<const policy::Policy>> LoadPolicy() const;
-  void SetPolicy(std::shared_ptr<const policy::Policy> policy);
+  // Puts it in force on all servers of this database, with its entry.
+  Status ApplyPolicy(std::shared_ptr<const policy::Policy> policy, const audit::Actor& actor);
+  // Takes over the policy that another server has put in force. Until that works, this server is
+  // not ready: see policy_problem().
+  void FollowPolicy();
+  std::string policy_problem() const;
 
   // An entry with the time, a random id and the policy filled in.
   audit::Entry NewEntry(const audit::Actor& actor, std::string_view action) const;
@@ -105,38 +117,45 @@ class Core {
   bool BeginsLogCopy(const std::string& token);
 
   void SawNode(const std::string& node);
+  // Tells the other servers which nodes were heard of here.
+  Status KeepPulses();
   void SetWitnessed(const std::string& node, std::uint64_t size);
-  std::uint64_t Witnessed(const std::string& node) const;
   // Nodes with what they said lately.
   Result<std::vector<model::Node>> Nodes(store::Connection& db) const;
   Result<model::Node> NodeNamed(store::Connection& db, const std::string& name) const;
 
-  // Something changed: wake those who wait for it.
-  void NotifyLease(const std::string& lease) { waiters_.Notify("lease:" + lease); }
-  void NotifyWork(const std::string& node) { waiters_.Notify("work:" + node); }
+  // Something changed: wake those who wait for it, at every server.
+  void NotifyLease(const std::string& lease) { Notify("lease:" + lease); }
+  void NotifyWork(const std::string& node) { Notify("work:" + node); }
+  // Another server said so; "": it may have said anything.
+  void Heard(const std::string& topic);
   void NotifyAllWork();
 
  private:
-  void AddPulse(model::Node& node) const;
+  void SetPolicy(std::shared_ptr<const policy::Policy> policy);
+  void Notify(const std::string& topic);
+  Status AddPulses(store::Connection& db, std::vector<model::Node>& nodes) const;
 
   const Clock& clock_;
   const std::unique_ptr<store::Database> database_;
   const ServerKeys keys_;
   const identity::TokenMint mint_;
   const std::string policy_folder_;
-  OutputStore output_;
+  const bool shared_;
+  const Milliseconds keep_output_;
   Waiters waiters_;
   Counters counters_;
   std::shared_ptr<const policy::Policy> policy_;  // shared: requests under way keep the old one
   std::atomic<Timestamp> policy_loaded_;
   std::string public_address_;
+  std::string policy_problem_;  // under mutex_
   mutable std::mutex mutex_;
   std::map<std::string, NodePulse> pulses_;
   std::map<std::string, Timestamp> log_copies_;
   std::unique_ptr<Sequencer> sequencer_;  // last: stops before what it uses goes
 };
 
-// The time-driven part: leases that were never started, old idempotency answers.
+// The time-driven part: leases that were never started, old idempotency answers and output.
 Status Sweep(Core& core);
 
 }  // namespace ringfence::server

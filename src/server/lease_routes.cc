@@ -234,26 +234,25 @@ Result<net::Response> End(const Call& call) {
 }
 
 struct LogView {
-  OutputPage page;
+  store::OutputPage page;
   model::Lease lease;
   bool complete = false;
 };
 
-Result<LogView> LogsFrom(Core& core, const std::string& id, std::uint64_t from) {
+Result<LogView> LogsFrom(Core& core, const std::string& id, std::int64_t after) {
   LogView view;
   RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
     RINGFENCE_ASSIGN(view.lease, store::GetLease(db, id));
+    RINGFENCE_ASSIGN(view.page, store::ReadOutput(db, id, after));
     return {};
   }));
-  // The lease first: once it has ended, all of its output is there.
-  RINGFENCE_ASSIGN(view.page, core.output().Read(id, from));
   view.complete = view.page.at_end && (view.lease.ended.has_value() || IsOver(view.lease.state));
   return view;
 }
 
 net::Response LogResponse(const LogView& view) {
   JsonArray chunks;
-  for (const OutputChunk& chunk : view.page.chunks) {
+  for (const store::OutputChunk& chunk : view.page.chunks) {
     chunks.emplace_back(
         JsonObject{{"stream", chunk.is_error ? "stderr" : "stdout"}, {"data", Base64(chunk.data)}});
   }
@@ -262,7 +261,7 @@ net::Response LogResponse(const LogView& view) {
                   {"complete", view.complete},
                   {"state", std::string(Name(view.lease.state))}};
   if (view.page.dropped > 0) {
-    body["dropped_bytes"] = static_cast<std::int64_t>(view.page.dropped);
+    body["dropped_bytes"] = view.page.dropped;
   }
   if (view.complete) {
     body["outcome"] = view.lease.outcome;
@@ -328,20 +327,19 @@ void GetLeaseLogs(const Call& call, const net::Responder& responder) {
     return;
   }
   Core& core = call.core;  // outlives the request, which the attempt must not hold
-  core.waiters().Park(
-      "lease:" + lease->id, Milliseconds(*wait),
-      [&core, responder, id = lease->id, start = static_cast<std::uint64_t>(*from)](bool last) {
-        const auto view = LogsFrom(core, id, start);
-        if (!view.has_value()) {
-          responder.Send(net::Response::OfError(view.error()));
-          return true;
-        }
-        if (!last && view->page.chunks.empty() && !view->complete) {
-          return false;
-        }
-        responder.Send(LogResponse(*view));
-        return true;
-      });
+  core.waiters().Park("lease:" + lease->id, Milliseconds(*wait),
+                      [&core, responder, id = lease->id, start = *from](bool last) {
+                        const auto view = LogsFrom(core, id, start);
+                        if (!view.has_value()) {
+                          responder.Send(net::Response::OfError(view.error()));
+                          return true;
+                        }
+                        if (!last && view->page.chunks.empty() && !view->complete) {
+                          return false;
+                        }
+                        responder.Send(LogResponse(*view));
+                        return true;
+                      });
 }
 
 void GetLeaseReceipts(const Call& call, const net::Responder& responder) {

@@ -23,18 +23,17 @@ void GetPolicy(const Call& call, const net::Responder& responder) {
 void ReloadPolicy(const Call& call, const net::Responder& responder) {
   Answer(responder, [&]() -> Result<net::Response> {
     auto loaded = call.core.LoadPolicy();
-    audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "policy.apply");
-    entry.decision = "allow";
-    entry.result = loaded.has_value() ? "ok" : "error";
-    entry.detail["new_policy"] =
-        loaded.has_value() ? (*loaded)->digest() : loaded.error().message.substr(0, 2048);
-    RINGFENCE_TRY(call.core.RecordAlone(entry));
     if (!loaded.has_value()) {
+      audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "policy.apply");
+      entry.decision = "allow";
+      entry.result = "error";
+      entry.detail["new_policy"] = loaded.error().message.substr(0, 2048);
+      RINGFENCE_TRY(call.core.RecordAlone(entry));
       return Error{Code::kInvalidArgument,
                    "the policy folder has errors; the old policy stays:\n" + loaded.error().message,
                    "mend them and check with `ringfence policy check`"};
     }
-    call.core.SetPolicy(std::move(loaded).value());
+    RINGFENCE_TRY(call.core.ApplyPolicy(std::move(loaded).value(), ActorOf(call.caller)));
     return net::Response::OfJson(200, FactsOf(call.core));
   });
 }

@@ -1,37 +1,51 @@
 #pragma once
 
-// Turns committed audit entries into the log: *acknowledged* becomes *proven*. One thread of its
-// own; it is the only writer of the log's folder.
+// Turns committed audit entries into the log: *acknowledged* becomes *proven*. Every server keeps
+// the whole log in its own folder, built from the same records; one at a time, whose turn it is,
+// publishes checkpoints, each in the database before anybody is shown it. So there is no fork to be
+// had: a server that was cut off while it led has signed nothing but a prefix of what comes.
 
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "audit/log.h"
 #include "base/result.h"
 #include "store/database.h"
+#include "store/log_records.h"
 
 namespace ringfence::server {
 
 // Any thread.
 class Sequencer {
  public:
+  struct Options {
+    std::string folder;
+    std::string origin;
+    std::string name;     // of this server's run, unlike any other's
+    bool shared = false;  // other servers may work on the same database
+    // For how long the others see nothing of the one whose turn it is before one of them takes it.
+    std::chrono::milliseconds turn_lost_after{4000};
+  };
   // `database` and `key` must outlive it. `on_checkpoint` is called, on its thread, after each new
   // checkpoint. kCorrupt when the log holds other entries than the database: that is tampering or
   // a restored backup, and nothing is written over it.
-  static Result<std::unique_ptr<Sequencer>> Start(store::Database& database,
-                                                  const std::string& folder, std::string origin,
+  static Result<std::unique_ptr<Sequencer>> Start(store::Database& database, Options options,
                                                   const crypto::SigningKey& key,
                                                   std::function<void()> on_checkpoint);
   ~Sequencer();
   Sequencer(const Sequencer&) = delete;
   Sequencer& operator=(const Sequencer&) = delete;
 
-  // Entries were committed.
+  // Makes what was acknowledged part of the log, gives the turn back, and ends the thread.
+  void Stop();
+  // Entries were committed, here or by another server.
   void Wake();
   audit::TreeHead head() const;
   std::string checkpoint() const;  // with the cosignatures so far
@@ -40,29 +54,56 @@ class Sequencer {
     std::string note;  // of exactly this head, without cosignatures
   };
   Published published() const;
-  Status AddCosignature(std::string_view line);
+  // Kept for all servers. The caller has verified it against published().note.
+  Status AddCosignature(const std::string& witness, const std::string& line);
+  // Whether it is this server's turn to publish.
+  bool leads() const;
   // Why the log does not grow; empty: it does.
   std::string problem() const;
-  const std::string& folder() const { return folder_; }
-  const std::string& origin() const { return origin_; }
+  const std::string& folder() const { return options_.folder; }
+  const std::string& origin() const { return options_.origin; }
 
  private:
-  Sequencer(store::Database& database, std::string folder, std::string origin,
-            const crypto::SigningKey& key, std::function<void()> on_checkpoint);
+  // What the database says, in one look.
+  struct View {
+    store::LogTurn turn;
+    store::LogHead head;
+    std::vector<Bytes> entries;  // that follow the local log's
+    std::vector<std::string> cosignatures;
+    std::int64_t size = 0;  // of the audit records
+  };
+
+  Sequencer(store::Database& database, Options options, const crypto::SigningKey& key,
+            std::function<void()> on_checkpoint);
   Status OpenLog();
   void Loop(const std::stop_token& stop);
-  Result<bool> AppendSome();  // true: there may be more
+  Result<bool> Step();  // true: there may be more
+  Result<View> Look() const;
+  Status SeeTurn(const store::LogTurn& seen);
+  Result<bool> CatchUp(View& view);
+  Result<bool> Lead(View& view);
+  Status Append(const std::vector<Bytes>& entries);
+  void Publish(const std::string& note);
+  void TakeCosignatures(const std::vector<std::string>& lines);
+  void GiveBack();
 
   store::Database& database_;
-  const std::string folder_;
-  const std::string origin_;
+  const Options options_;
   const crypto::SigningKey& key_;
   const std::function<void()> on_checkpoint_;
+  // The loop's alone.
+  std::optional<store::LogTurn> turn_;  // ours
+  store::LogTurn watched_;              // another's, and since when it stands still
+  std::chrono::steady_clock::time_point watched_since_;
+  std::chrono::steady_clock::time_point kept_;
+
   mutable std::mutex mutex_;               // of the members below
   std::unique_ptr<audit::LogWriter> log_;  // none after a failed append, until it is opened again
-  Published published_;                    // what the log last said, also while there is none
-  std::string cosignatures_;               // of exactly that head
+  Published published_;                    // what the database has, as far as the log here goes
+  std::vector<std::string> cosignatures_;  // of exactly that head
+  bool leads_ = false;
   std::string problem_;
+  std::string progress_;  // while the local log is far behind
   bool pending_ = true;
   std::condition_variable_any wake_;
   std::jthread thread_;  // last: stops before what it uses goes

@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <future>
+#include <optional>
 
 #include "audit/note.h"
 #include "base/encoding.h"
@@ -13,32 +14,87 @@
 #include "os/signals.h"
 #include "server/core.h"
 #include "server/router.h"
+#include "store/shared_records.h"
 
 namespace ringfence::server {
 namespace {
 
-constexpr std::chrono::seconds kSweepEvery{5};
+constexpr std::chrono::seconds kTick{1};
+constexpr unsigned kTicksPerSweep = 5;
 constexpr Milliseconds kLocalTokenLife = std::chrono::hours(24 * 365);
 constexpr Milliseconds kLocalJoinLife = std::chrono::minutes(15);
 
 const audit::Actor kSystem{"ringfence", "system", "", ""};
 
+// Servers on one database sign and verify for each other, so they hold the same keys.
+Status CheckKeys(store::Database& database, const ServerKeys& keys) {
+  const std::string mine =
+      "log " + keys.log.public_key().Id() + " grant " + keys.grant.public_key().Id() + " ca " +
+      keys.ca_fingerprint + " token " +
+      Hex(crypto::HmacSha256(keys.token.Reveal(), AsBytes("which key"))).substr(0, 16);
+  return database.Write([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(const std::string settled, store::SettleFact(db, "keys", mine));
+    if (settled != mine) {
+      return Error{Code::kFailedPrecondition,
+                   "this database belongs to servers with other keys (theirs: " + settled +
+                       "; here: " + mine + ")",
+                   "copy the folder keys/ of one of them into this server's state folder"};
+    }
+    return {};
+  });
+}
+
+// One server takes its folder's. Of several, the one that was last applied at any of them counts,
+// so that a server whose folder is behind brings back no old policy when it starts.
+Result<std::shared_ptr<const policy::Policy>> PolicyInForce(store::Database& database,
+                                                            const std::string& folder,
+                                                            bool shared) {
+  std::optional<store::StoredPolicy> stored;
+  if (shared) {
+    RINGFENCE_TRY(database.Read([&](store::Connection& db) -> Status {
+      RINGFENCE_ASSIGN(const auto digest, store::NewestPolicy(db));
+      if (digest.has_value()) {
+        RINGFENCE_ASSIGN(stored, store::GetPolicy(db, *digest));
+      }
+      return {};
+    }));
+  }
+  auto loaded =
+      stored.has_value() ? policy::Policy::Parse(stored->files) : policy::Policy::Load(folder);
+  if (!loaded.has_value()) {
+    return loaded.error();
+  }
+  return std::shared_ptr<const policy::Policy>(std::move(loaded).value());
+}
+
+// A policy that came into force by this start is on record like one that was applied.
+Status RecordPolicy(Core& core) {
+  std::optional<std::string> newest;
+  RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(newest, store::NewestPolicy(db));
+    return {};
+  }));
+  return newest == core.policy()->digest() ? Status() : core.ApplyPolicy(core.policy(), kSystem);
+}
+
 Result<std::unique_ptr<Core>> OpenCore(const ServerOptions& options, const KeyOptions& key_options,
                                        const Clock& clock) {
   RINGFENCE_TRY(os::MakeDirs(options.state_folder, 0700));
-  RINGFENCE_TRY(os::MakeDirs(options.state_folder + "/output", 0700));
   RINGFENCE_ASSIGN(ServerKeys keys, OpenKeys(key_options, clock.Now()));
-  RINGFENCE_ASSIGN(auto loaded, policy::Policy::Load(options.policy_folder));
+  const bool shared = false;
   RINGFENCE_ASSIGN(auto database, store::OpenSqlite(options.state_folder + "/ringfence.db"));
+  RINGFENCE_TRY(CheckKeys(*database, keys));
+  RINGFENCE_ASSIGN(auto policy, PolicyInForce(*database, options.policy_folder, shared));
   Core::Parts parts{std::move(database), std::move(keys), options.policy_folder,
-                    options.state_folder + "/output",
-                    std::shared_ptr<const policy::Policy>(std::move(loaded))};
+                    std::move(policy),   shared,          options.keep_output};
   auto core = std::make_unique<Core>(std::move(parts), clock);
   // The log's name stays with its key, wherever the server is moved.
   const std::string origin = "ringfence.dev/log/" + core->keys().log.public_key().Id();
   Core* const raw = core.get();
-  RINGFENCE_ASSIGN(auto sequencer, Sequencer::Start(core->database(), options.state_folder + "/log",
-                                                    origin, core->keys().log, [raw] {
+  RINGFENCE_ASSIGN(auto sequencer, Sequencer::Start(core->database(),
+                                                    {options.state_folder + "/log", origin,
+                                                     crypto::RandomId("s"), shared},
+                                                    core->keys().log, [raw] {
                                                       raw->waiters().Notify("audit");
                                                       raw->NotifyAllWork();
                                                     }));
@@ -125,24 +181,27 @@ Status WriteLocalFile(Core& core, const ServerOptions& options) {
 
 void Reload(Core& core) {
   auto loaded = core.LoadPolicy();
-  audit::Entry entry = core.NewEntry(kSystem, "policy.apply");
-  entry.result = loaded.has_value() ? "ok" : "error";
-  entry.detail["new_policy"] =
-      loaded.has_value() ? (*loaded)->digest() : loaded.error().message.substr(0, 2048);
-  const Status recorded = core.RecordAlone(entry);
-  if (!loaded.has_value() || !recorded.has_value()) {
-    os::Log(os::Level::kError, "policy_not_reloaded",
-            {{"why", loaded.has_value() ? recorded.error().message : loaded.error().message}});
+  Status applied;
+  if (loaded.has_value()) {
+    applied = core.ApplyPolicy(std::move(loaded).value(), kSystem);
+  } else {
+    applied = loaded.error();
+    audit::Entry entry = core.NewEntry(kSystem, "policy.apply");
+    entry.result = "error";
+    entry.detail["new_policy"] = loaded.error().message.substr(0, 2048);
+    (void)core.RecordAlone(entry);
+  }
+  if (!applied.has_value()) {
+    os::Log(os::Level::kError, "policy_not_reloaded", {{"why", applied.error().message}});
     return;
   }
-  core.SetPolicy(std::move(loaded).value());
   os::Log(os::Level::kInfo, "policy_reloaded", {{"digest", core.policy()->digest()}});
 }
 
 void Tend(Core& core, net::Server& http, const KeyOptions& key_options) {
   std::string certificate;
-  for (;;) {
-    switch (os::WaitForSignal(kSweepEvery)) {
+  for (unsigned tick = 0;; ++tick) {
+    switch (os::WaitForSignal(kTick)) {
       case os::Signal::kStop:
         return;
       case os::Signal::kReload:
@@ -151,6 +210,15 @@ void Tend(Core& core, net::Server& http, const KeyOptions& key_options) {
       case os::Signal::kChild:
       case os::Signal::kNone:
         break;
+    }
+    if (const Status kept = core.KeepPulses(); !kept.has_value()) {
+      os::Log(os::Level::kWarning, "pulses_not_kept", {{"why", kept.error().message}});
+    }
+    if (tick % kTicksPerSweep != 0) {
+      continue;
+    }
+    if (core.shared()) {
+      core.FollowPolicy();  // should its announcement have been lost
     }
     if (const Status swept = Sweep(core); !swept.has_value()) {
       os::Log(os::Level::kWarning, "sweep_failed", {{"why", swept.error().message}});
@@ -201,6 +269,8 @@ Status Run(const ServerOptions& options) {
   });
   core->SetPublicAddress(raw->address());
   promise.set_value(raw);
+  core->database().Listen([core = core.get()](const std::string& topic) { core->Heard(topic); });
+  RINGFENCE_TRY(RecordPolicy(*core));
   RINGFENCE_TRY(RecordStart(*core, raw->address()));
   RINGFENCE_TRY(WriteLocalFile(*core, options));
   os::Log(os::Level::kInfo, "serving", {{"address", raw->address()}});
@@ -211,7 +281,7 @@ Status Run(const ServerOptions& options) {
   const Status recorded = core->RecordAlone(stopped);
   core->waiters().ReleaseAll();
   http->reset();
-  core->SetSequencer(nullptr);  // what was acknowledged is in the log before we go
+  core->sequencer().Stop();  // what was acknowledged is in the log before we go
   return recorded;
 }
 

@@ -6,17 +6,19 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 
 namespace ringfence::server {
 
 struct ServerOptions {
-  std::string state_folder;  // ringfence.db, keys/, log/, output/
+  std::string state_folder;  // ringfence.db, keys/, log/
   std::string policy_folder;
   std::string listen;  // "127.0.0.1:8443"; port 0 picks one
   std::vector<std::string> names;
   std::string ca_certificate_file;
   std::string ca_key_file;
   double requests_per_second_per_address = 2000;
+  Milliseconds keep_output = std::chrono::hours(24 * 30);  // after the lease has closed
   // Where to leave what `ringfence up` needs to sign in the local administrator and to let its
   // node join: {"server","ca_pem","token","principal","log_vkey","join_token"}. Empty: nowhere.
   std::string local_file;

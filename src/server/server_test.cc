@@ -1,7 +1,6 @@
-// Goal: the routes and the contract are the same list; what jobs print survives a crash and a
-// repeated delivery; a waiting request is answered once and never forgotten.
-// Method: the route table against api/openapi.yaml; output files cut at every length; waiters with
-// a hand-driven clock.
+// Goal: the routes and the contract are the same list; a waiting request is answered once and never
+// forgotten.
+// Method: the route table against api/openapi.yaml; waiters with a hand-driven clock.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +9,6 @@
 #include <set>
 #include <sstream>
 
-#include "server/output_store.h"
 #include "server/router.h"
 #include "server/waiters.h"
 #include "wire/yaml.h"
@@ -48,75 +46,6 @@ TEST(RouteTest, EveryRouteIsInTheContractAndEveryPathOfTheContractIsARoute) {
     EXPECT_NE(route.handler, nullptr) << route.path;
   }
   EXPECT_EQ(served, promised);
-}
-
-class OutputTest : public testing::Test {
- protected:
-  OutputTest()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("ringfence-output-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~OutputTest() override { std::filesystem::remove_all(folder_); }
-
-  static std::string TextOf(OutputStore& store) {
-    std::string text;
-    std::uint64_t from = 0;
-    for (;;) {
-      const auto page = store.Read("l", from);
-      EXPECT_TRUE(page.has_value());
-      for (const OutputChunk& chunk : page->chunks) {
-        text += (chunk.is_error ? "E" : "O") + ToText(chunk.data);
-      }
-      from = page->next;
-      if (page->at_end) {
-        return text;
-      }
-    }
-  }
-
-  std::filesystem::path folder_;
-};
-
-TEST_F(OutputTest, RepeatedDeliveriesAreKeptOnceAndGapsAreRefused) {
-  OutputStore store(folder_);
-  EXPECT_TRUE(store.Append("l", 1, {false, ToBytes("a")}).has_value());
-  EXPECT_TRUE(store.Append("l", 2, {true, ToBytes("b")}).has_value());
-  EXPECT_TRUE(store.Append("l", 1, {false, ToBytes("a")}).has_value());
-  EXPECT_TRUE(store.Append("l", 2, {true, ToBytes("b")}).has_value());
-  EXPECT_EQ(store.Append("l", 4, {false, ToBytes("d")}).error().code, Code::kFailedPrecondition);
-  EXPECT_EQ(TextOf(store), "OaEb");
-  OutputStore again(folder_);
-  EXPECT_TRUE(again.Append("l", 2, {true, ToBytes("b")}).has_value());
-  EXPECT_TRUE(again.Append("l", 3, {false, ToBytes("c")}).has_value());
-  EXPECT_EQ(TextOf(again), "OaEbOc");
-}
-
-TEST_F(OutputTest, ATailTornAnywhereIsDroppedAndSentAgain) {
-  {
-    OutputStore store(folder_);
-    ASSERT_TRUE(store.Append("l", 1, {false, ToBytes("first")}).has_value());
-    ASSERT_TRUE(store.Append("l", 2, {false, ToBytes("second")}).has_value());
-  }
-  const std::string whole = ReadAll(folder_ / "l.log");
-  for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
-    std::ofstream(folder_ / "l.log", std::ios::binary) << whole.substr(0, cut);
-    OutputStore store(folder_);
-    ASSERT_TRUE(store.Append("l", 1, {false, ToBytes("first")}).has_value()) << cut;
-    ASSERT_TRUE(store.Append("l", 2, {false, ToBytes("second")}).has_value()) << cut;
-    EXPECT_EQ(TextOf(store), "OfirstOsecond") << cut;
-  }
-}
-
-TEST_F(OutputTest, ManyPagesGiveEverything) {
-  OutputStore store(folder_);
-  std::string expected;
-  for (std::uint32_t i = 1; i <= 40; ++i) {
-    const std::string text(30000, static_cast<char>('a' + i % 26));
-    ASSERT_TRUE(store.Append("l", i, {false, ToBytes(text)}).has_value());
-    expected += "O" + text;
-  }
-  EXPECT_EQ(TextOf(store), expected);
 }
 
 class WaitersTest : public testing::Test {

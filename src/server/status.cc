@@ -77,6 +77,10 @@ void FindProblems(Core& core, Glance& glance) {
     problems.emplace_back("the audit log does not grow: " + stuck,
                           "make room on its disk; entries are kept in the database meanwhile");
   }
+  if (const std::string stale = core.policy_problem(); !stale.empty()) {
+    problems.emplace_back("this server does not have the policy in force: " + stale,
+                          "bring it to the version of the others, or mend its database connection");
+  }
   const auto room = os::FreeBytes(core.sequencer().folder());
   if (room.has_value() && *room < kDiskBytesLeast) {
     problems.emplace_back("the server's disk has " + std::to_string(*room >> 20U) + " MiB left",
@@ -95,7 +99,7 @@ Result<Glance> Look(Core& core) {
   }));
   glance.head = core.sequencer().head();
   for (const model::Node& node : glance.nodes) {
-    glance.witnesses += core.Witnessed(node.name) >= glance.head.size && glance.head.size > 0;
+    glance.witnesses += node.witnessed_size >= glance.head.size && glance.head.size > 0;
   }
   FindProblems(core, glance);
   return glance;
@@ -120,9 +124,11 @@ void GetReady(const Call& call, const net::Responder& responder) {
     RINGFENCE_TRY(store::AuditSize(db));
     return {};
   });
-  if (!reads.has_value() || !stuck.empty()) {
-    responder.Send(net::Response::OfError(
-        {Code::kUnavailable, reads.has_value() ? "the audit log does not grow" : "no database"}));
+  if (!reads.has_value() || !stuck.empty() || !call.core.policy_problem().empty()) {
+    responder.Send(
+        net::Response::OfError({Code::kUnavailable, !reads.has_value() ? "no database"
+                                                    : !stuck.empty() ? "the audit log does not grow"
+                                                                     : "not the policy in force"}));
     return;
   }
   responder.Send(net::Response::OfText(200, "ready\n"));

@@ -67,6 +67,21 @@ void Waiters::Notify(const std::string& topic) {
   }
 }
 
+void Waiters::NotifyAll() {
+  std::vector<std::shared_ptr<Parked>> list;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [topic, parked] : parked_) {
+      if (!closed_) {
+        list.insert(list.end(), parked.begin(), parked.end());
+      }
+    }
+  }
+  for (const auto& parked : list) {
+    later_(Milliseconds(0), [parked] { Try(*parked, false); });
+  }
+}
+
 void Waiters::ReleaseAll() {
   std::vector<std::shared_ptr<Parked>> list;
   {

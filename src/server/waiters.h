@@ -26,6 +26,7 @@ class Waiters {
   // Tries at once, then after each Notify(topic), and a last time after `wait`.
   void Park(const std::string& topic, Milliseconds wait, Attempt attempt);
   void Notify(const std::string& topic);
+  void NotifyAll();
   // Every waiting request gets its last attempt, and so does every later one at once: the server
   // is about to stop, and nothing may be put off any more.
   void ReleaseAll();

@@ -57,7 +57,8 @@ class Database {
   // Several servers may work on one database. Announce tells the others, after a Write, that what
   // goes by this name has changed; Listen hears what the others announce, on a thread of the
   // database's, and "" when announcements may have been missed (the line was down). It is a wake-up
-  // and not a record: a lost one costs time, never truth. Listen is called once, before Announce.
+  // and not a record: a lost one costs time, never truth. Listen({}) ends it: the listener is not
+  // called again once that has returned.
   virtual void Announce(const std::string& topic) = 0;
   virtual void Listen(std::function<void(const std::string& topic)> listener) = 0;
 };

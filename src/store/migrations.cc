@@ -33,6 +33,27 @@ const std::vector<Statements>& AllMigrations() {
           "CREATE INDEX audit_by_lease ON audit (lease, seq)",
           "CREATE INDEX audit_by_action ON audit (action, seq)",
       },
+      {
+          // Several servers on one database: whose turn it is to build the log, and how far it is.
+          "CREATE TABLE log_turn (one BIGINT PRIMARY KEY, holder TEXT NOT NULL,"
+          " epoch BIGINT NOT NULL, beat BIGINT NOT NULL)",
+          "INSERT INTO log_turn (one, holder, epoch, beat) VALUES (1, '', 0, 0)",
+          "CREATE TABLE log_head (one BIGINT PRIMARY KEY, size BIGINT NOT NULL,"
+          " note TEXT NOT NULL)",
+          "INSERT INTO log_head (one, size, note) VALUES (1, 0, '')",
+          "CREATE TABLE cosignatures (witness TEXT PRIMARY KEY, size BIGINT NOT NULL,"
+          " line TEXT NOT NULL)",
+          "CREATE TABLE pulses (node TEXT PRIMARY KEY, seen_ms BIGINT NOT NULL,"
+          " witnessed BIGINT NOT NULL)",
+          "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+          "CREATE TABLE policies (digest TEXT PRIMARY KEY, number BIGINT NOT NULL UNIQUE,"
+          " files TEXT NOT NULL)",
+          "CREATE TABLE outputs (lease TEXT PRIMARY KEY, sequence BIGINT NOT NULL,"
+          " bytes BIGINT NOT NULL, dropped BIGINT NOT NULL, changed_ms BIGINT NOT NULL)",
+          "CREATE INDEX outputs_by_change ON outputs (changed_ms)",
+          "CREATE TABLE output_chunks (lease TEXT NOT NULL, sequence BIGINT NOT NULL,"
+          " is_error BIGINT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (lease, sequence))",
+      },
   };
   return all;
 }
