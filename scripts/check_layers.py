@@ -41,6 +41,7 @@ DOORS = [  # the first that matches decides
     Door(r"boost/(asio|beast).*", {"net"}, "Asio and Beast"),
     Door(r"yaml-cpp/.*", {"wire"}, "yaml-cpp"),
     Door(r"sqlite3\.h", {"store"}, "SQLite"),
+    Door(r"libpq(-fe|/.*)?\.h", {"store"}, "libpq"),
 ]
 VENDOR_FOLDER = "gpu"
 VENDOR_SYMBOL = re.compile(r"\b(nvml[A-Z]\w*|NVML_\w+|cu[A-Z][a-z]\w*|CUDA_ERROR_\w+|amdsmi_\w+)")
@@ -56,6 +57,11 @@ EXEMPTIONS = [
         "src/cli/daemons.cc",
         r"(agent/agent\.h|server/server\.h)",
         "the one binary: where its command line hands over to the server and the agent in it",
+    ),
+    Exemption(
+        "src/store/postgres_library.cc",
+        r"dlfcn\.h",
+        "libpq is loaded when a PostgreSQL database is opened: it would slow every other start",
     ),
     Exemption(
         "src/jailer/harness_test.h",

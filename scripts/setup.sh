@@ -8,9 +8,9 @@ source "$(dirname "$0")/common.sh"
 packages_of() {
   case "$1" in
     build) say g++ cmake ninja-build ccache pkg-config libboost1.81-dev libboost-json1.81-dev \
-               libssl-dev libsqlite3-dev libyaml-cpp-dev libseccomp-dev ;;
+               libssl-dev libsqlite3-dev libpq-dev libyaml-cpp-dev libseccomp-dev ;;
     run) say runc ;;
-    test) say libgtest-dev python3 python3-pytest python3-yaml python3-jsonschema openssl ;;
+    test) say libgtest-dev python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql ;;
     format) say clang-format-19 ;;
     lint) say clang-tidy-19 python3 ;;
     fuzz) say clang-19 libclang-rt-19-dev ;;

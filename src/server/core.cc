@@ -213,7 +213,7 @@ void Core::NotifyAllWork() {
     }
   }
   for (const std::string& node : nodes) {
-    NotifyWork(node);
+    waiters_.Notify("work:" + node);  // other servers tell their own nodes
   }
 }
 

@@ -129,7 +129,7 @@ class Core {
   void NotifyWork(const std::string& node) { Notify("work:" + node); }
   // Another server said so; "": it may have said anything.
   void Heard(const std::string& topic);
-  void NotifyAllWork();
+  void NotifyAllWork();  // of the nodes that speak to this server
 
  private:
   void SetPolicy(std::shared_ptr<const policy::Policy> policy);

@@ -81,8 +81,10 @@ Result<std::unique_ptr<Core>> OpenCore(const ServerOptions& options, const KeyOp
                                        const Clock& clock) {
   RINGFENCE_TRY(os::MakeDirs(options.state_folder, 0700));
   RINGFENCE_ASSIGN(ServerKeys keys, OpenKeys(key_options, clock.Now()));
-  const bool shared = false;
-  RINGFENCE_ASSIGN(auto database, store::OpenSqlite(options.state_folder + "/ringfence.db"));
+  const std::string where =
+      options.database.empty() ? options.state_folder + "/ringfence.db" : options.database;
+  const bool shared = store::IsPostgresUrl(where);
+  RINGFENCE_ASSIGN(auto database, store::Open(where));
   RINGFENCE_TRY(CheckKeys(*database, keys));
   RINGFENCE_ASSIGN(auto policy, PolicyInForce(*database, options.policy_folder, shared));
   Core::Parts parts{std::move(database), std::move(keys), options.policy_folder,

@@ -1,7 +1,8 @@
 #pragma once
 
-// Records in an SQL database. SQLite is behind it here; whatever stands behind it keeps the same
-// promises, speaks the same SQL (parameters as $1, $2, ...) and runs the same migrations.
+// Records in an SQL database: a file of SQLite's, for one server, or PostgreSQL, for several. Both
+// keep the same promises, speak the same SQL (parameters as $1, $2, ...; what it computes CAST to
+// BIGINT or TEXT; text compared by its bytes) and run the same migrations.
 
 #include <cstdint>
 #include <functional>
@@ -27,8 +28,9 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
   virtual ~Connection() = default;
 
-  // Runs one statement. kUnavailable for a full disk or I/O error, kConflict for a broken
-  // constraint, kInternal for anything that is a defect of ours.
+  // Runs one statement. kUnavailable for a full disk, an I/O error or a database that is away,
+  // kConflict for a broken constraint, kInternal for anything that is a defect of ours. The first
+  // error ends the work: every later statement fails with it, and nothing is written.
   virtual Result<std::vector<Row>> Run(std::string_view sql, const std::vector<Value>& values) = 0;
 };
 
@@ -45,10 +47,15 @@ class Database {
   Database& operator=(const Database&) = delete;
   virtual ~Database() = default;
 
-  // Runs `work` in a transaction of its own: all of it happens, durably, or none. Returns OK only
-  // once it would survive a power cut; on any error nothing of it is visible to anybody. Writes of
-  // several threads share one commit (and so one disk sync), but never see half of each other.
-  // `work` runs on another thread; it may run while the caller waits, and never after.
+  // Runs `work` in a transaction of its own: all of it happens, durably, or none. One writes at a
+  // time, in all servers on this database together, so what `work` has read holds until it is
+  // committed. Returns OK only once it would survive a power cut; on an error nothing of it is
+  // visible to anybody, now or later. There is one exception: a database that goes away just while
+  // it commits and stays away leaves nobody to ask. That is kUnavailable too, and
+  // IsOutcomeUnknown says so: it happened or it did not, and a repetition must be such that it does
+  // not matter (an idempotency key).
+  // Writes of several threads share one commit (and so one disk sync), but never see half of each
+  // other. `work` runs on another thread; it may run while the caller waits, and never after.
   virtual Status Write(const std::function<Status(Connection&)>& work) = 0;
 
   // A consistent view of what is committed.
@@ -63,8 +70,16 @@ class Database {
   virtual void Listen(std::function<void(const std::string& topic)> listener) = 0;
 };
 
-// Opens (or makes) a database file and brings it to the newest schema. kFailedPrecondition when
-// the file was written by a newer version than this one.
+bool IsOutcomeUnknown(const Error& error);
+Error OutcomeUnknown();
+
+// Opens a PostgreSQL database by its URL (postgresql://..., postgres://...) or a file of SQLite's,
+// which is made if it is not there, and brings it to the newest schema. kFailedPrecondition when a
+// newer version has changed it so that this one cannot work with it, or when it would not keep
+// what it has acknowledged.
+Result<std::unique_ptr<Database>> Open(const std::string& where);
+bool IsPostgresUrl(std::string_view where);
 Result<std::unique_ptr<Database>> OpenSqlite(const std::string& path);
+Result<std::unique_ptr<Database>> OpenPostgres(const std::string& url);
 
 }  // namespace ringfence::store

@@ -107,7 +107,7 @@ TEST_F(DatabaseTest, ABrokenConstraintIsAConflictAndANewerSchemaIsRefused) {
   ASSERT_TRUE(db->Write(insert).has_value());
   EXPECT_EQ(db->Write(insert).error().code, Code::kConflict);
   ASSERT_TRUE(db->Write([](Connection& connection) -> Status {
-                  RINGFENCE_TRY(connection.Run("UPDATE schema_version SET version = $1",
+                  RINGFENCE_TRY(connection.Run("UPDATE schema_version SET version = $1, least = $1",
                                                {std::int64_t{NewestSchema() + 1}}));
                   return {};
                 }).has_value());

@@ -1,16 +1,26 @@
 #pragma once
 
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "store/database.h"
 
 namespace ringfence::store {
 
-// Brings the schema up to date inside the caller's transaction. Migrations are only ever added at
-// the end, and each leaves the schema such that the version before it can still work.
-Status Migrate(Connection& connection);
+enum class Dialect { kSqlite, kPostgres };
+
+// Brings the schema up to date inside the caller's transaction, which no other may write beside.
+// A database that is newer than we know is left as it is if we can live with it, and is
+// kFailedPrecondition if not. How to write a migration: docs/formats/database.md.
+Status Migrate(Connection& connection, Dialect dialect);
+
+// The newest schema that this program knows.
 int NewestSchema();
+// The database demands programs that know schema `least`, and this one does not.
+Error TooOld(std::int64_t have, std::int64_t least);
+
+// A statement of a migration, written in SQLite's types, as `dialect` has it.
+std::string InDialect(std::string_view statement, Dialect dialect);
 
 }  // namespace ringfence::store

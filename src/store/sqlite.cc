@@ -1,22 +1,16 @@
 #include <sqlite3.h>
 
-#include <condition_variable>
-#include <deque>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 
 #include "base/check.h"
 #include "store/database.h"
 #include "store/migrations.h"
+#include "store/work.h"
 
 namespace ringfence::store {
 namespace {
 
-// Writes that share one commit at most; bounds how long the first of them waits for the last.
-constexpr std::size_t kWritesPerCommitMax = 256;
-// Writers that may wait at once; beyond it a write is refused rather than queued without end.
-constexpr std::size_t kWritersWaitingMax = 4096;
 constexpr std::size_t kReadersKept = 16;
 constexpr int kBusyTimeoutMs = 5000;
 
@@ -45,7 +39,7 @@ Error SqliteError(sqlite3* db, int rc, std::string_view what) {
                          (db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(rc))};
 }
 
-class SqliteConnection final : public Connection {
+class SqliteConnection final : public WorkConnection {
  public:
   static Result<std::unique_ptr<SqliteConnection>> Open(const std::string& path, bool writer) {
     sqlite3* db = nullptr;
@@ -58,12 +52,12 @@ class SqliteConnection final : public Connection {
     }
     (void)sqlite3_extended_result_codes(db, 1);
     (void)sqlite3_busy_timeout(db, kBusyTimeoutMs);
-    RINGFENCE_TRY(connection->Run("PRAGMA journal_mode = WAL", {}));
-    RINGFENCE_TRY(connection->Run("PRAGMA synchronous = FULL", {}));
-    RINGFENCE_TRY(connection->Run("PRAGMA foreign_keys = ON", {}));
-    RINGFENCE_TRY(connection->Run("PRAGMA trusted_schema = OFF", {}));
+    RINGFENCE_TRY(connection->Execute("PRAGMA journal_mode = WAL", {}));
+    RINGFENCE_TRY(connection->Execute("PRAGMA synchronous = FULL", {}));
+    RINGFENCE_TRY(connection->Execute("PRAGMA foreign_keys = ON", {}));
+    RINGFENCE_TRY(connection->Execute("PRAGMA trusted_schema = OFF", {}));
     if (!writer) {
-      RINGFENCE_TRY(connection->Run("PRAGMA query_only = ON", {}));
+      RINGFENCE_TRY(connection->Execute("PRAGMA query_only = ON", {}));
     }
     return connection;
   }
@@ -77,7 +71,8 @@ class SqliteConnection final : public Connection {
   SqliteConnection(const SqliteConnection&) = delete;
   SqliteConnection& operator=(const SqliteConnection&) = delete;
 
-  Result<std::vector<Row>> Run(std::string_view sql, const std::vector<Value>& values) override {
+  Result<std::vector<Row>> Execute(std::string_view sql,
+                                   const std::vector<Value>& values) override {
     RINGFENCE_ASSIGN(sqlite3_stmt* const statement, Prepare(sql));
     RINGFENCE_TRY(Bind(statement, values));
     std::vector<Row> rows;
@@ -172,32 +167,17 @@ class SqliteConnection final : public Connection {
 class SqliteDatabase final : public Database {
  public:
   SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer)
-      : path_(std::move(path)), writer_(std::move(writer)) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { WriteLoop(stop); });
-  }
+      : path_(std::move(path)),
+        writer_(std::move(writer)),
+        queue_([this](const auto& batch) { CommitTogether(batch); }) {}
 
-  ~SqliteDatabase() override = default;  // the thread stops and is waited for
-  SqliteDatabase(const SqliteDatabase&) = delete;
-  SqliteDatabase& operator=(const SqliteDatabase&) = delete;
+  Status Write(const Work& work) override { return queue_.Write(work); }
 
-  Status Write(const std::function<Status(Connection&)>& work) override {
-    Job job{&work, {}, false};
-    std::unique_lock lock(mutex_);
-    if (waiting_.size() >= kWritersWaitingMax) {
-      return Error{Code::kExhausted, "too many writes are waiting for the disk",
-                   "try again in a moment"};
-    }
-    waiting_.push_back(&job);
-    wake_.notify_all();
-    done_.wait(lock, [&] { return job.done; });
-    return job.status;
-  }
-
-  Status Read(const std::function<Status(Connection&)>& work) override {
+  Status Read(const Work& work) override {
     RINGFENCE_ASSIGN(std::unique_ptr<SqliteConnection> reader, TakeReader());
-    RINGFENCE_TRY(reader->Run("BEGIN", {}));
-    Status status = work(*reader);
-    const auto ended = reader->Run("COMMIT", {});
+    RINGFENCE_TRY(reader->Execute("BEGIN", {}));
+    Status status = reader->Do(work);
+    const auto ended = reader->Execute("COMMIT", {});
     if (!ended.has_value()) {
       return status.has_value() ? Status(ended.error()) : status;  // the reader is not kept
     }
@@ -213,12 +193,6 @@ class SqliteDatabase final : public Database {
   void Listen(std::function<void(const std::string&)> /*listener*/) override {}
 
  private:
-  struct Job {
-    const std::function<Status(Connection&)>* work;
-    Status status;
-    bool done;
-  };
-
   Result<std::unique_ptr<SqliteConnection>> TakeReader() {
     {
       const std::lock_guard lock(readers_mutex_);
@@ -231,41 +205,16 @@ class SqliteDatabase final : public Database {
     return SqliteConnection::Open(path_, false);
   }
 
-  void WriteLoop(const std::stop_token& stop) {
-    for (;;) {
-      std::vector<Job*> batch;
-      {
-        std::unique_lock lock(mutex_);
-        (void)wake_.wait(lock, stop, [&] { return !waiting_.empty(); });
-        if (waiting_.empty()) {
-          return;
-        }
-        while (!waiting_.empty() && batch.size() < kWritesPerCommitMax) {
-          batch.push_back(waiting_.front());
-          waiting_.pop_front();
-        }
-      }
-      CommitTogether(batch);
-      {
-        const std::lock_guard lock(mutex_);
-        for (Job* job : batch) {
-          job->done = true;
-        }
-      }
-      done_.notify_all();
-    }
-  }
-
   // Each job in a savepoint of its own, so that one that fails leaves the others alone; then one
   // commit. If that fails, all of them failed.
-  void CommitTogether(const std::vector<Job*>& batch) {
+  void CommitTogether(const std::vector<CommitQueue::Job*>& batch) {
     Status whole = Do("BEGIN IMMEDIATE");
     for (std::size_t i = 0; i < batch.size() && whole.has_value(); ++i) {
       whole = Do("SAVEPOINT one");
       if (!whole.has_value()) {
         break;
       }
-      batch[i]->status = (*batch[i]->work)(*writer_);
+      batch[i]->status = writer_->Do(*batch[i]->work);
       if (!batch[i]->status.has_value()) {
         whole = Do("ROLLBACK TO one");
       }
@@ -277,56 +226,34 @@ class SqliteDatabase final : public Database {
       whole = Do("COMMIT");
     }
     if (!whole.has_value()) {
-      (void)writer_->Run("ROLLBACK", {});  // fails when SQLite has already rolled back
-      for (Job* job : batch) {
-        if (job->status.has_value()) {
-          job->status = whole.error();
-        }
-      }
+      (void)Do("ROLLBACK");  // fails when SQLite has already rolled back
+      CommitQueue::FailAll(batch, whole.error());
     }
   }
 
   Status Do(std::string_view sql) {
-    const auto result = writer_->Run(sql, {});
+    const auto result = writer_->Execute(sql, {});
     return result.has_value() ? Status() : Status(result.error());
   }
 
   const std::string path_;
-  const std::unique_ptr<SqliteConnection> writer_;  // the write thread's alone
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::condition_variable_any done_;
-  std::deque<Job*> waiting_;
+  const std::unique_ptr<SqliteConnection> writer_;  // the queue's thread's alone
   std::mutex readers_mutex_;
   std::vector<std::unique_ptr<SqliteConnection>> readers_;
-  std::jthread thread_;  // last: stops before what it uses goes
+  CommitQueue queue_;  // last: stops before what it uses goes
 };
 
 }  // namespace
 
-std::int64_t IntAt(const Row& row, std::size_t column) {
-  RINGFENCE_CHECK(column < row.size() && std::holds_alternative<std::int64_t>(row[column]));
-  return std::get<std::int64_t>(row[column]);
-}
-
-const std::string& TextAt(const Row& row, std::size_t column) {
-  RINGFENCE_CHECK(column < row.size() && std::holds_alternative<std::string>(row[column]));
-  return std::get<std::string>(row[column]);
-}
-
-const Bytes& BlobAt(const Row& row, std::size_t column) {
-  RINGFENCE_CHECK(column < row.size() && std::holds_alternative<Bytes>(row[column]));
-  return std::get<Bytes>(row[column]);
-}
-
 Result<std::unique_ptr<Database>> OpenSqlite(const std::string& path) {
   RINGFENCE_ASSIGN(auto writer, SqliteConnection::Open(path, true));
-  RINGFENCE_TRY(writer->Run("BEGIN IMMEDIATE", {}));
-  if (const Status migrated = Migrate(*writer); !migrated.has_value()) {
-    (void)writer->Run("ROLLBACK", {});
+  RINGFENCE_TRY(writer->Execute("BEGIN IMMEDIATE", {}));
+  const Status migrated = writer->Do([](Connection& db) { return Migrate(db, Dialect::kSqlite); });
+  if (!migrated.has_value()) {
+    (void)writer->Execute("ROLLBACK", {});
     return migrated.error();
   }
-  RINGFENCE_TRY(writer->Run("COMMIT", {}));
+  RINGFENCE_TRY(writer->Execute("COMMIT", {}));
   return std::unique_ptr<Database>(std::make_unique<SqliteDatabase>(path, std::move(writer)));
 }
 
