@@ -1,7 +1,7 @@
 #include "agent/agent.h"
 
 #include <atomic>
-#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 
 #include "agent/credentials.h"
@@ -13,6 +13,7 @@
 #include "crypto/dsse.h"
 #include "crypto/random.h"
 #include "isolate/agent_sandbox.h"
+#include "net/address.h"
 #include "os/file.h"
 #include "os/log.h"
 #include "os/signals.h"
@@ -78,13 +79,15 @@ Result<Credentials> JoinOrLoad(const AgentOptions& options, isolate::JailerClien
   return loaded;
 }
 
-std::uint16_t PortOf(const std::string& address) {
-  std::uint16_t port = 0;
-  const std::size_t colon = address.rfind(':');
-  if (colon != std::string::npos) {
-    (void)std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
+std::vector<std::uint16_t> PortsOf(const std::string& servers) {
+  std::vector<std::uint16_t> ports;
+  const auto addresses = net::ParseAddresses(servers);
+  if (addresses.has_value()) {
+    for (const net::Address& address : *addresses) {
+      ports.push_back(address.port);
+    }
   }
-  return port;
+  return ports;
 }
 
 Status Report(Node& node, Link& link, bool with_inventory) {
@@ -306,7 +309,7 @@ Status Run(const AgentOptions& options) {
     const auto loaded = LoadCredentials(credentials_path);
     server = loaded.has_value() ? loaded->server : "";
   }
-  RINGFENCE_TRY(isolate::EnterAgentSandbox({options.state_folder, {}, {PortOf(server)}}));
+  RINGFENCE_TRY(isolate::EnterAgentSandbox({options.state_folder, {}, PortsOf(server)}));
 
   const auto jailer = isolate::JailerClient::Attach(os::UniqueFd(options.jailer_fd));
   RINGFENCE_ASSIGN(crypto::SigningKey witness_key,

@@ -40,7 +40,7 @@ Result<Credentials> LoadCredentials(const std::string& path) {
   RINGFENCE_ASSIGN(const Json json, ParseJson(text, kFileBytesMax));
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json));
   Credentials credentials;
-  RINGFENCE_ASSIGN(credentials.server, reader.String("server", 512));
+  RINGFENCE_ASSIGN(credentials.server, reader.String("server", 2048));
   RINGFENCE_ASSIGN(credentials.ca_pem, reader.String("ca", kPemBytesMax));
   RINGFENCE_ASSIGN(credentials.certificate_pem, reader.String("certificate", kPemBytesMax));
   RINGFENCE_ASSIGN(credentials.private_key_pem, reader.String("key", kPemBytesMax));

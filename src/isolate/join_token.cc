@@ -68,7 +68,7 @@ Result<JoinToken> TokenFromJson(const Json& json) {
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "token"));
   RINGFENCE_TRY(reader.Int("v", 1, 1));
   JoinToken token;
-  RINGFENCE_ASSIGN(token.server, reader.String("server", 300));
+  RINGFENCE_ASSIGN(token.server, reader.String("server", 2048));
   RINGFENCE_ASSIGN(token.ca, reader.String("ca", 64));
   RINGFENCE_ASSIGN(const std::string key_text, reader.String("grant_key", 64));
   RINGFENCE_ASSIGN(token.secret, ReadSecret(reader));
@@ -146,7 +146,7 @@ Result<AgentJoin> ParseAgentJoin(std::string_view text) {
   }
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(*json, "join"));
   AgentJoin join;
-  RINGFENCE_ASSIGN(join.server, reader.String("server", 300));
+  RINGFENCE_ASSIGN(join.server, reader.String("server", 2048));
   RINGFENCE_ASSIGN(join.ca, reader.String("ca", 64));
   RINGFENCE_ASSIGN(join.secret, ReadSecret(reader));
   RINGFENCE_TRY(reader.Finish());

@@ -17,7 +17,7 @@
 namespace ringfence::isolate {
 
 inline constexpr std::string_view kJoinTokenPrefix = "rfjoin.";
-inline constexpr std::size_t kJoinTokenBytesMax = 2048;
+inline constexpr std::size_t kJoinTokenBytesMax = 4096;
 inline constexpr std::size_t kJoinSecretBytesLeast = 16;
 inline constexpr std::size_t kJoinSecretBytesMax = 64;
 

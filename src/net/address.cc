@@ -34,6 +34,23 @@ Result<Address> ParseAddress(std::string_view text) {
   return address;
 }
 
+Result<std::vector<Address>> ParseAddresses(std::string_view text) {
+  std::vector<Address> addresses;
+  for (bool last = false; !last;) {
+    const std::size_t comma = text.find(',');
+    last = comma == std::string_view::npos;
+    RINGFENCE_ASSIGN(Address address, ParseAddress(text.substr(0, comma)));
+    addresses.push_back(std::move(address));
+    text.remove_prefix(last ? 0 : comma + 1);
+    if (!last && addresses.size() == kServersMax) {
+      return Error{Code::kInvalidArgument,
+                   "more than " + std::to_string(kServersMax) + " addresses",
+                   "name fewer, or one that stands for all", "address"};
+    }
+  }
+  return addresses;
+}
+
 std::string FormatAddress(const Address& address) {
   const bool v6 = address.host.find(':') != std::string::npos;
   return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);

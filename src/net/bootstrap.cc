@@ -60,10 +60,7 @@ int FindCertificate(X509_STORE_CTX* context, void* argument) {
   return 0;
 }
 
-}  // namespace
-
-Result<std::string> FetchCa(const std::string& address, std::string_view fingerprint) {
-  RINGFENCE_ASSIGN(const Address parsed, ParseAddress(address));
+Result<std::string> FetchFrom(const Address& parsed, std::string_view fingerprint) {
   const TlsContext context(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
   Search search{std::string(fingerprint), {}};
   if (context == nullptr || SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1) {
@@ -81,9 +78,23 @@ Result<std::string> FetchCa(const std::string& address, std::string_view fingerp
   }
   return Error{Code::kUnavailable,
                connected.has_value()
-                   ? "the server at " + address + " does not show the CA of the token"
+                   ? "the server at " + FormatAddress(parsed) + " does not show the CA of the token"
                    : connected.error().message,
                "is this the server the join token is from? Make a new token there"};
+}
+
+}  // namespace
+
+Result<std::string> FetchCa(const std::string& address, std::string_view fingerprint) {
+  RINGFENCE_ASSIGN(const std::vector<Address> addresses, ParseAddresses(address));
+  Result<std::string> pem = Error{Code::kUnavailable, "no server"};
+  for (const Address& one : addresses) {
+    pem = FetchFrom(one, fingerprint);
+    if (pem.has_value() || pem.error().code != Code::kUnavailable) {
+      break;
+    }
+  }
+  return pem;
 }
 
 }  // namespace ringfence::net

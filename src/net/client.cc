@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
+#include <vector>
 
 #include "net/address.h"
 #include "net/client_connection.h"
@@ -10,6 +10,8 @@
 
 namespace ringfence::net {
 namespace {
+
+constexpr int kCannotServe = 503;
 
 bool IsToken(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -32,22 +34,45 @@ bool IsTarget(std::string_view text) {
 
 class TlsClient final : public Client {
  public:
-  TlsClient(ClientOptions options, Address address, TlsContext context)
-      : options_(std::move(options)),
-        connection_(std::move(address), options_.server_name, std::move(context)) {}
+  TlsClient(ClientOptions options, const std::vector<Address>& addresses, const TlsContext& context)
+      : options_(std::move(options)) {
+    for (const Address& address : addresses) {
+      servers_.push_back(std::make_unique<Server>(
+          FormatAddress(address), address,
+          options_.server_name.empty() ? address.host : options_.server_name, context));
+    }
+  }
 
   Result<Response> Send(const ClientRequest& request) override;
-  void Cancel() override { connection_.Cancel(); }
+  void Cancel() override {
+    for (const auto& server : servers_) {
+      server->connection.Cancel();
+    }
+  }
 
  private:
-  Result<std::string> Compose(const ClientRequest& request) const;
-  Result<Response> Exchange(const std::string& message, const ClientRequest& request);
+  struct Server {
+    Server(std::string host_text, const Address& address, std::string name,
+           const TlsContext& context)
+        : host(std::move(host_text)), connection(address, std::move(name), context) {}
+    const std::string host;
+    ClientConnection connection;
+  };
+  // How far a request came with one server.
+  enum class Came { kNowhere, kSent, kAnswered };
+
+  Result<std::string> Compose(const ClientRequest& request, const std::string& host) const;
+  Result<Response> Exchange(Server& server, const std::string& message,
+                            const ClientRequest& request);
+  Result<Response> Try(Server& server, const ClientRequest& request, bool harmless, Came& came);
 
   const ClientOptions options_;
-  ClientConnection connection_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::size_t current_ = 0;
 };
 
-Result<std::string> TlsClient::Compose(const ClientRequest& request) const {
+Result<std::string> TlsClient::Compose(const ClientRequest& request,
+                                       const std::string& host) const {
   if (!IsToken(request.method)) {
     return Error{Code::kInvalidArgument, "not an HTTP method", "", "method"};
   }
@@ -57,7 +82,7 @@ Result<std::string> TlsClient::Compose(const ClientRequest& request) const {
                  "encode its parts with UrlEncode", "target"};
   }
   std::string text = request.method + " " + request.target + " HTTP/1.1\r\n";
-  text += "Host: " + options_.address + "\r\n";
+  text += "Host: " + host + "\r\n";
   text += "User-Agent: ringfence/" RINGFENCE_VERSION "\r\n";
   if (!options_.bearer_token.empty()) {
     text += "Authorization: Bearer " + options_.bearer_token + "\r\n";
@@ -78,52 +103,74 @@ Result<std::string> TlsClient::Compose(const ClientRequest& request) const {
   return text + "\r\n" + request.body;
 }
 
-Result<Response> TlsClient::Exchange(const std::string& message, const ClientRequest& request) {
+Result<Response> TlsClient::Exchange(Server& server, const std::string& message,
+                                     const ClientRequest& request) {
   ResponseReader reader({options_.response_bytes_max, request.method == "HEAD"});
-  RINGFENCE_TRY(connection_.Exchange(message, options_.response_timeout, reader));
+  RINGFENCE_TRY(server.connection.Exchange(message, options_.response_timeout, reader));
   return reader.Take();
 }
 
-Result<Response> TlsClient::Send(const ClientRequest& request) {
-  RINGFENCE_ASSIGN(const std::string message, Compose(request));
-  const bool kept = connection_.IsUsable();
+Result<Response> TlsClient::Try(Server& server, const ClientRequest& request, bool harmless,
+                                Came& came) {
+  came = Came::kNowhere;
+  RINGFENCE_ASSIGN(const std::string message, Compose(request, server.host));
+  ClientConnection& connection = server.connection;
+  const bool kept = connection.IsUsable();
   if (!kept) {
-    RINGFENCE_TRY(connection_.Connect(options_.connect_timeout));
+    RINGFENCE_TRY(connection.Connect(options_.connect_timeout));
   }
-  auto response = Exchange(message, request);
-  if (response.has_value() || !kept || !connection_.may_resend()) {
+  came = Came::kSent;
+  auto response = Exchange(server, message, request);
+  if (response.has_value() || !kept || !connection.may_resend()) {
+    came = response.has_value() ? Came::kAnswered : Came::kSent;
     return response;
   }
-  const bool harmless =
-      request.method == "GET" || request.method == "HEAD" ||
-      std::any_of(request.headers.begin(), request.headers.end(),
-                  [](const auto& header) { return LowerAscii(header.first) == "idempotency-key"; });
   if (!harmless) {
     Error error = response.error();
     error.message += "; the request may or may not have been carried out";
     error.hint = "look whether it was, or send it with an Idempotency-Key";
     return error;
   }
-  RINGFENCE_TRY(connection_.Connect(options_.connect_timeout));
-  return Exchange(message, request);
+  RINGFENCE_TRY(connection.Connect(options_.connect_timeout));
+  response = Exchange(server, message, request);
+  came = response.has_value() ? Came::kAnswered : Came::kSent;
+  return response;
+}
+
+Result<Response> TlsClient::Send(const ClientRequest& request) {
+  const bool harmless =
+      request.method == "GET" || request.method == "HEAD" ||
+      std::any_of(request.headers.begin(), request.headers.end(),
+                  [](const auto& header) { return LowerAscii(header.first) == "idempotency-key"; });
+  for (std::size_t tried = 1;; ++tried) {
+    Came came = Came::kNowhere;
+    auto response = Try(*servers_[current_], request, harmless, came);
+    const bool refused = response.has_value() && response->status == kCannotServe;
+    if (response.has_value() && !refused) {
+      return response;
+    }
+    current_ = (current_ + 1) % servers_.size();
+    // What another server was given may be under way there: only what is harmless twice goes on.
+    if (tried == servers_.size() || (came != Came::kNowhere && !harmless) ||
+        (!response.has_value() && response.error().code != Code::kUnavailable)) {
+      return response;
+    }
+  }
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
-  RINGFENCE_ASSIGN(Address address, ParseAddress(options.address));
-  if (options.server_name.empty()) {
-    options.server_name = address.host;
-  }
+  RINGFENCE_ASSIGN(const std::vector<Address> addresses, ParseAddresses(options.address));
   if (!IsLineText(options.bearer_token)) {
     return Error{Code::kInvalidArgument, "the bearer token holds control characters",
                  "copy it again", "bearer_token"};
   }
   RINGFENCE_ASSIGN(
-      TlsContext context,
+      const TlsContext context,
       MakeClientContext({options.ca_pem, options.certificate_chain_pem, options.private_key_pem}));
   return std::unique_ptr<Client>(
-      std::make_unique<TlsClient>(std::move(options), std::move(address), std::move(context)));
+      std::make_unique<TlsClient>(std::move(options), addresses, context));
 }
 
 }  // namespace ringfence::net

@@ -1,7 +1,9 @@
 #pragma once
 
-// An HTTPS client for one server: TLS 1.3, the server verified against one given CA (never the
-// system's), keep-alive, one reconnect when a kept connection turns out to be dead.
+// An HTTPS client: TLS 1.3, the server verified against one given CA (never the system's),
+// keep-alive, one reconnect when a kept connection turns out to be dead. Of several servers it
+// keeps to the one that answers and goes on to the next when that cannot be reached or cannot
+// serve.
 
 #include <chrono>
 #include <memory>
@@ -13,7 +15,7 @@
 namespace ringfence::net {
 
 struct ClientOptions {
-  std::string address;      // "127.0.0.1:8443"
+  std::string address;      // "127.0.0.1:8443", or several with commas between
   std::string server_name;  // checked against the certificate's names; default: the address's host
   std::string ca_pem;       // trust exactly these
   std::string certificate_chain_pem;  // empty: no client certificate

@@ -439,5 +439,41 @@ TEST(ClientTest, RequestsThatCouldBeReadAsTwoAreNotSent) {
   EXPECT_FALSE(Client::Create(options).has_value());
 }
 
+// Of several servers any will do: one that is gone is passed over, one that cannot serve too, and
+// what may have been carried out once is not sent to a second.
+TEST(ClientTest, GoesOnToTheNextServer) {
+  const auto nobody = [] {
+    ScriptedPeer peer(std::vector<ScriptedPeer::Script>{});
+    return peer.address();
+  }();
+  const auto server = Serve(Ca().ServerIdentity());
+  const auto client = MakeClient(nobody + "," + server->address(), Ca());
+  for (int i = 0; i < 3; ++i) {
+    const auto answer = client->Send({.method = "POST", .target = "/"});
+    ASSERT_TRUE(answer.has_value()) << answer.error().message;
+    EXPECT_EQ(answer->body, "hello stranger");
+  }
+  constexpr std::string_view kDown = "HTTP/1.1 503 Down\r\nContent-Length: 0\r\n\r\n";
+  const auto down = [&](ScriptedPeer& peer) {
+    (void)peer.Read();
+    peer.Write(kDown);
+  };
+  {
+    ScriptedPeer peer({down});
+    const auto answer = MakeClient(peer.address() + "," + server->address(), Ca())
+                            ->Send({.method = "GET", .target = "/"});
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->body, "hello stranger");
+  }
+  {
+    ScriptedPeer peer({down});
+    const auto other = MakeClient(peer.address() + "," + server->address(), Ca());
+    EXPECT_EQ(other->Send({.method = "POST", .target = "/"})->status, 503);
+    EXPECT_EQ(other->Send({.method = "POST", .target = "/"})->body, "hello stranger");
+  }
+  EXPECT_EQ(MakeClient(nobody + "," + nobody, Ca())->Send({.target = "/"}).error().code,
+            Code::kUnavailable);
+}
+
 }  // namespace
 }  // namespace ringfence::net
