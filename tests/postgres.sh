@@ -2,6 +2,7 @@
 # A private PostgreSQL for a test: its own data, reachable by one Unix socket only, gone afterwards.
 # Debian's default cluster is never touched. Usable from any test:
 #   tests/postgres.sh start DIR      makes it in DIR (new or empty) and prints its URL
+#   tests/postgres.sh database DIR   makes another database in it and prints its URL
 #   tests/postgres.sh kill DIR       kill -9, all of its processes at once
 #   tests/postgres.sh pause DIR      SIGSTOP to all of its processes; resume: SIGCONT
 #   tests/postgres.sh restart DIR    starts it again, whatever became of it
@@ -16,7 +17,7 @@ die() {
   exit 1
 }
 
-[ $# -eq 2 ] || die "usage: postgres.sh start|kill|pause|resume|restart|stop DIR"
+[ $# -eq 2 ] || die "usage: postgres.sh start|database|kill|pause|resume|restart|stop DIR"
 command=$1
 dir=$(realpath -m -- "$2")
 data=$dir/data
@@ -26,7 +27,13 @@ as=()
 [ "$(id -u)" != 0 ] || as=(setpriv --reuid=postgres --regid=postgres --clear-groups --)
 
 url() {
-  printf 'postgresql://ringfence@/ringfence?host=%s\n' "$dir"
+  printf 'postgresql://ringfence@/%s?host=%s\n' "$1" "$dir"
+}
+
+make_database() {
+  "${as[@]}" "$bin/psql" -qX -h "$dir" -U ringfence -d postgres -c "CREATE DATABASE $1" ||
+    die "no database could be made"
+  url "$1"
 }
 
 # Its main process first, then those that it started.
@@ -37,6 +44,12 @@ pids() {
   cat "/proc/$main/task/$main/children" 2>/dev/null | tr ' ' '\n' || true
 }
 
+# Whether it runs; one that is dead and was not buried yet does not.
+runs() {
+  local state
+  state=$(awk '$1 == "State:" { print $2 }' "/proc/$1/status" 2>/dev/null) && [ "$state" != Z ]
+}
+
 signal() {
   local name=$1 all
   mapfile -t all < <(pids)
@@ -44,8 +57,7 @@ signal() {
 }
 
 launch() {
-  # Without -w's own polling by libpq: the socket is there when it takes connections.
-  (cd / && "${as[@]}" "$bin/pg_ctl" -s -w -t 60 -D "$data" -l "$dir/log" start >/dev/null) ||
+  (cd / && "${as[@]}" "$bin/pg_ctl" -s -w -t 60 -D "$data" -l "$dir/log" start >/dev/null 2>&1) ||
     { tail -n 20 "$dir/log" >&2; die "it did not start"; }
 }
 
@@ -86,29 +98,26 @@ case $command in
     fresh
     printf "unix_socket_directories = '%s'\n" "$dir" >>"$data/postgresql.conf"
     launch
-    "${as[@]}" "$bin/psql" -qX -h "$dir" -U ringfence -d postgres -c "CREATE DATABASE ringfence" ||
-      die "no database could be made"
     if [ -n "${RINGFENCE_OWNER:-}" ]; then
       (
         while kill -0 "$RINGFENCE_OWNER" 2>/dev/null && [ -d "$data" ]; do sleep 1; done
         [ ! -d "$data" ] || "$0" stop "$dir"
       ) </dev/null >/dev/null 2>&1 &
     fi
-    url
+    make_database ringfence
     ;;
+  database) make_database "test_$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')" ;;
   kill) signal KILL ;;
   pause) signal STOP ;;
   resume) signal CONT ;;
   restart)
     signal CONT
     signal QUIT  # where it still runs: at once, without writing anything more
-    for _ in $(seq 100); do
-      main=$(head -n 1 "$data/postmaster.pid" 2>/dev/null) || break
-      kill -0 "$main" 2>/dev/null || break
-      sleep 0.05
-    done
+    main=$(head -n 1 "$data/postmaster.pid" 2>/dev/null) || main=none
+    while runs "$main"; do sleep 0.05; done
+    rm -f -- "$data/postmaster.pid" "$dir"/.s.PGSQL.*  # its zombie may still have the number
     launch
-    url
+    url ringfence
     ;;
   stop)
     signal KILL
