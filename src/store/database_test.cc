@@ -18,6 +18,11 @@
 #include "store/records.h"
 
 namespace ringfence::store {
+
+void PrintTo(Dialect dialect, std::ostream* out) {
+  *out << (dialect == Dialect::kSqlite ? "SQLite" : "PostgreSQL");
+}
+
 namespace {
 
 class DatabaseTest : public testing::TestWithParam<Dialect> {

@@ -189,8 +189,9 @@ TEST(PostgresTest, ADatabaseThatHangsHoldsNobodyForEver) {
   EXPECT_EQ(hung.error().code, Code::kUnavailable);
   postgres.Resume();
   Until([&] { return Append(*db, "after").has_value(); });
-  EXPECT_EQ(Entries(*db).count("while"),
-            IsOutcomeUnknown(hung.error()) ? Entries(*db).count("while") : 0U);
+  if (!IsOutcomeUnknown(hung.error())) {
+    EXPECT_EQ(Entries(*db).count("while"), 0U);
+  }
 }
 
 TEST(PostgresTest, ACommitWhoseAnswerIsLostIsAskedFor) {
