@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -218,6 +219,7 @@ TEST(PostgresTest, ACommitWhoseAnswerIsLostIsAskedFor) {
 
 // Stops itself in the middle of a write. Exits with 0 if it was told that nothing was written.
 [[noreturn]] void StopInsideAWrite(const std::string& url) {
+  (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto db = Open(url);
   const Status status = (*db)->Write([](Connection& c) -> Status {
     RINGFENCE_TRY(AppendAudit(c, "test.entry", "", ToBytes("stopped")));
