@@ -51,6 +51,7 @@ int RunServer(const Settings& settings) {
   server::ServerOptions options;
   options.state_folder = settings.state() + "/server";
   options.policy_folder = settings.Text(Setting::kPolicyFolder);
+  options.database = settings.Text(Setting::kServerDatabase);
   options.listen = settings.Text(Setting::kServerListen);
   options.names = settings.Names(Setting::kServerNames);
   options.ca_certificate_file = settings.Text(Setting::kServerCaCertificate);

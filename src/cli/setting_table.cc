@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "cli/settings.h"
 #include "cli/suggest.h"
+#include "store/database.h"
 
 namespace ringfence::cli {
 namespace {
@@ -22,6 +23,10 @@ constexpr SettingSpec kTable[kSettingCount] = {
     {Setting::kServerRequestsPerSecond, "server.requests_per_second",
      "RINGFENCE_SERVER_REQUESTS_PER_SECOND", "", ValueKind::kNumber, "2000",
      "most requests a second from one address", "", 1, 1000000},
+    {Setting::kServerDatabase, "server.database", "RINGFENCE_DATABASE", "", ValueKind::kDatabase,
+     "<state>/server/ringfence.db",
+     "where records are kept: an SQLite file, or postgresql://USER@HOST/DATABASE for several "
+     "servers"},
     {Setting::kNodeName, "node.name", "RINGFENCE_NODE_NAME", "node-name", ValueKind::kText,
      "<host name>", "what this node is called"},
     {Setting::kNodeDriverRoot, "node.driver_root", "RINGFENCE_DRIVER_ROOT", "driver-root",
@@ -84,6 +89,26 @@ Status CheckNumber(const SettingSpec& spec, std::string_view text) {
   return {};
 }
 
+// A password in a URL would be seen in files, in `config show` and in the environment.
+Status CheckDatabase(std::string_view text) {
+  if (!store::IsPostgresUrl(text)) {
+    return text.find("://") == text.npos
+               ? Status{}
+               : Status(Error{Code::kInvalidArgument, "this is no URL of a database we know",
+                              "write a file's path, or postgresql://USER@HOST/DATABASE"});
+  }
+  const std::string_view rest = text.substr(text.find("://") + 3);
+  const std::string_view authority = rest.substr(0, rest.find_first_of("/?"));
+  const std::size_t at = authority.rfind('@');
+  const bool inside =
+      at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
+  if (inside || rest.find("?password=") != rest.npos || rest.find("&password=") != rest.npos) {
+    return Error{Code::kInvalidArgument, "the URL holds a password",
+                 "put it into a file of libpq's (mode 0600) and name that with ?passfile=FILE"};
+  }
+  return {};
+}
+
 Status CheckWord(const SettingSpec& spec, std::string_view text) {
   const std::vector<std::string> words = Words(spec.words);
   if (std::find(words.begin(), words.end(), text) != words.end()) {
@@ -131,6 +156,9 @@ OptionSpec SettingOption(Setting setting, char letter) {
       option.completes = Completes::kWords;
       option.words = spec.words;
       break;
+    case ValueKind::kDatabase:
+      option.value = "URL";
+      break;
     case ValueKind::kText:
     case ValueKind::kNames:
     case ValueKind::kSecret:
@@ -153,6 +181,9 @@ Status CheckValue(const SettingSpec& spec, std::string_view text) {
       return CheckNumber(spec, text);
     case ValueKind::kWord:
       return CheckWord(spec, text);
+    case ValueKind::kDatabase:
+      RINGFENCE_TRY(CheckDatabase(text));
+      break;
     case ValueKind::kFile:
     case ValueKind::kFolder:
     case ValueKind::kText:

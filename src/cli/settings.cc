@@ -8,6 +8,7 @@
 #include "os/file.h"
 #include "os/file_owner.h"
 #include "os/identity.h"
+#include "store/database.h"
 #include "wire/yaml.h"
 
 namespace ringfence::cli {
@@ -113,7 +114,9 @@ class SettingsLoader {
       Find(given.where, std::string(spec.key), checked.error().message, checked.error().hint);
       return;
     }
-    if (IsPath(spec.kind) && text != spec.fallback) {
+    const bool is_path =
+        IsPath(spec.kind) || (spec.kind == ValueKind::kDatabase && !store::IsPostgresUrl(text));
+    if (is_path && text != spec.fallback) {
       text = Resolve(given.base, text);
     }
     Value(spec.setting) = {std::move(text), given.origin, given.source};
@@ -300,6 +303,10 @@ class SettingsLoader {
     SettingValue& policy = Value(Setting::kPolicyFolder);
     if (policy.text.empty()) {
       policy.text = Resolve(Value(Setting::kState).text, "policy");
+    }
+    SettingValue& database = Value(Setting::kServerDatabase);
+    if (database.text.empty()) {
+      database.text = Resolve(Value(Setting::kState).text, "server/ringfence.db");
     }
     NeedBoth(Setting::kServerCaCertificate, Setting::kServerCaKey);
   }

@@ -25,6 +25,7 @@ enum class Setting {
   kServerCaCertificate,
   kServerCaKey,
   kServerRequestsPerSecond,
+  kServerDatabase,
   kNodeName,
   kNodeDriverRoot,
   kNodeScenario,
@@ -37,10 +38,20 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 17;
+inline constexpr std::size_t kSettingCount = 18;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
-enum class ValueKind { kText, kAddress, kFile, kFolder, kNumber, kWord, kNames, kSecret };
+enum class ValueKind {
+  kText,
+  kAddress,
+  kFile,
+  kFolder,
+  kNumber,
+  kWord,
+  kNames,
+  kSecret,
+  kDatabase
+};
 
 struct SettingSpec {
   Setting setting;

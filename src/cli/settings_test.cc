@@ -140,6 +140,28 @@ TEST(SettingsTest, OtherThingsThatAreWrong) {
             std::string::npos);
 }
 
+TEST(SettingsTest, ADatabaseIsAFileOrAUrlWithoutAPassword) {
+  const TestFolder folder;
+  SettingsInput input = InputIn(folder);
+  const auto database = [&] { return LoadSettings(input).settings.Text(Setting::kServerDatabase); };
+  input.environment["RINGFENCE_STATE"] = "/s";
+  EXPECT_EQ(database(), "/s/server/ringfence.db");
+  input.environment["RINGFENCE_DATABASE"] = "x.db";
+  EXPECT_EQ(database(), folder.Path("x.db"));
+  for (const char* url : {"postgresql://rf@db.example/rf?sslmode=verify-full", "postgres:///x"}) {
+    input.environment["RINGFENCE_DATABASE"] = url;
+    EXPECT_EQ(database(), url);
+  }
+  for (const char* url : {"postgresql://rf:very-secret@db.example/rf", "mysql://very-secret/",
+                          "postgres:///x?user=rf&password=very-secret"}) {
+    const AppResult shown =
+        RunLine(folder.folder.path(), {"config", "check"}, {{"RINGFENCE_DATABASE", url}});
+    EXPECT_EQ(shown.status, 1) << url;
+    EXPECT_NE(shown.out.find("RINGFENCE_DATABASE"), std::string::npos) << shown.out;
+    EXPECT_EQ((shown.out + shown.err).find("very-secret"), std::string::npos) << shown.out;
+  }
+}
+
 TEST(SettingsTest, TheTokenIsNeverShown) {
   const TestFolder folder;
   for (const char* format : {"table", "json", "yaml"}) {

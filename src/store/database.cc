@@ -36,6 +36,10 @@ bool IsPostgresUrl(std::string_view where) {
 }
 
 Result<std::unique_ptr<Database>> Open(const std::string& where) {
+  if (!IsPostgresUrl(where) && where.find("://") != std::string::npos) {
+    return Error{Code::kInvalidArgument, "this is no URL of a database we know",
+                 "name a file, or postgresql://USER@HOST/DATABASE"};
+  }
   return IsPostgresUrl(where) ? OpenPostgres(where) : OpenSqlite(where);
 }
 

@@ -1,6 +1,8 @@
 // Goal: a write that was acknowledged is there after a crash; one that failed left nothing; writes
-// of many threads never see half of each other.
-// Method: real files; reopen without closing; jobs that fail inside a shared commit; many threads.
+// of many threads never see half of each other; old and new programs share a database where they
+// can. All of it on SQLite and on PostgreSQL alike.
+// Method: real files and a real PostgreSQL; reopen without closing; jobs that fail inside a shared
+// commit; many threads; databases as older and newer programs leave them.
 
 #include "store/database.h"
 
@@ -11,13 +13,19 @@
 #include <fstream>
 #include <thread>
 
+#include "store/harness_test.h"
 #include "store/migrations.h"
 #include "store/records.h"
 
 namespace ringfence::store {
+
+void PrintTo(Dialect dialect, std::ostream* out) {
+  *out << (dialect == Dialect::kSqlite ? "SQLite" : "PostgreSQL");
+}
+
 namespace {
 
-class DatabaseTest : public testing::Test {
+class DatabaseTest : public testing::TestWithParam<Dialect> {
  protected:
   DatabaseTest() {
     folder_ =
@@ -25,12 +33,14 @@ class DatabaseTest : public testing::Test {
         ("ringfence-store-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
          "-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)));
     std::filesystem::create_directories(folder_);
+    where_ = GetParam() == Dialect::kSqlite ? path() : NewPostgresDatabase();
   }
   ~DatabaseTest() override { std::filesystem::remove_all(folder_); }
 
   std::string path() const { return folder_ / "test.db"; }
+  const std::string& where() const { return where_; }
   std::unique_ptr<Database> Open() {
-    auto opened = OpenSqlite(path());
+    auto opened = store::Open(where_);
     EXPECT_TRUE(opened.has_value()) << (opened.has_value() ? "" : opened.error().message);
     return std::move(opened).value();
   }
@@ -42,22 +52,44 @@ class DatabaseTest : public testing::Test {
                   }).has_value());
     return size;
   }
+  // Leaves the database as a program leaves it that knows no schema but this.
+  Status GoBackTo(Database& db, int schema) {
+    return db.Write([&](Connection& connection) -> Status {
+      RINGFENCE_ASSIGN(
+          const auto tables,
+          connection.Run(GetParam() == Dialect::kSqlite
+                             ? "SELECT name FROM sqlite_master WHERE type = 'table'"
+                             : "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+                               " AND tablename <> 'write_batches'",
+                         {}));
+      for (const Row& row : tables) {
+        RINGFENCE_TRY(connection.Run("DROP TABLE " + TextAt(row, 0), {}));
+      }
+      return Migrate(connection, GetParam(), schema);
+    });
+  }
 
   std::filesystem::path folder_;
+  std::string where_;
 };
+
+INSTANTIATE_TEST_SUITE_P(On, DatabaseTest, testing::Values(Dialect::kSqlite, Dialect::kPostgres),
+                         [](const auto& about) {
+                           return about.param == Dialect::kSqlite ? "Sqlite" : "Postgres";
+                         });
 
 Status AppendOne(Connection& db, std::string_view text) {
   return AppendAudit(db, "test.entry", "", ToBytes(text));
 }
 
-TEST_F(DatabaseTest, WhatIsAcknowledgedIsThereWithoutAnyClose) {
+TEST_P(DatabaseTest, WhatIsAcknowledgedIsThereWithoutAnyClose) {
   auto first = Open();
   ASSERT_TRUE(first->Write([](Connection& db) { return AppendOne(db, "a"); }).has_value());
   auto second = Open();  // the first still holds everything it holds
   EXPECT_EQ(Size(*second), 1);
 }
 
-TEST_F(DatabaseTest, AFailedWriteLeavesNothing) {
+TEST_P(DatabaseTest, AFailedWriteLeavesNothing) {
   auto db = Open();
   const Status failed = db->Write([](Connection& connection) -> Status {
     RINGFENCE_TRY(AppendOne(connection, "half"));
@@ -68,7 +100,7 @@ TEST_F(DatabaseTest, AFailedWriteLeavesNothing) {
   EXPECT_EQ(Size(*db), 0);
 }
 
-TEST_F(DatabaseTest, ThreadsThatFailDoNotHarmThoseThatShareTheirCommit) {
+TEST_P(DatabaseTest, ThreadsThatFailDoNotHarmThoseThatShareTheirCommit) {
   auto db = Open();
   std::atomic<int> good = 0;
   {
@@ -100,24 +132,168 @@ TEST_F(DatabaseTest, ThreadsThatFailDoNotHarmThoseThatShareTheirCommit) {
                 }).has_value());
 }
 
-TEST_F(DatabaseTest, ABrokenConstraintIsAConflictAndANewerSchemaIsRefused) {
+TEST_P(DatabaseTest, ABrokenConstraintIsAConflictAndEndsTheWork) {
   auto db = Open();
   const StoredReceipt receipt{"r-1", "", "n", "key", "{}"};
   const auto insert = [&](Connection& connection) { return InsertReceipt(connection, receipt); };
   ASSERT_TRUE(db->Write(insert).has_value());
   EXPECT_EQ(db->Write(insert).error().code, Code::kConflict);
-  ASSERT_TRUE(db->Write([](Connection& connection) -> Status {
-                  RINGFENCE_TRY(connection.Run("UPDATE schema_version SET version = $1, least = $1",
-                                               {std::int64_t{NewestSchema() + 1}}));
-                  return {};
-                }).has_value());
-  db.reset();
-  const auto refused = OpenSqlite(path());
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+  // Work that does not care is told all the same, and leaves nothing.
+  const Status careless = db->Write([&](Connection& connection) -> Status {
+    RINGFENCE_TRY(AppendOne(connection, "before"));
+    EXPECT_EQ(InsertReceipt(connection, receipt).error().code, Code::kConflict);
+    EXPECT_EQ(AppendOne(connection, "after").error().code, Code::kConflict);
+    return {};
+  });
+  ASSERT_FALSE(careless.has_value());
+  EXPECT_EQ(careless.error().code, Code::kConflict);
+  EXPECT_EQ(Size(*db), 0);
 }
 
-TEST_F(DatabaseTest, AFullDiskIsUnavailableAndNothingIsHalfThere) {
+TEST_P(DatabaseTest, ValuesComeBackAsTheyWere) {
+  auto db = Open();
+  Bytes all;
+  for (int i = 0; i < 256; ++i) {
+    all.push_back(static_cast<std::byte>(i));
+  }
+  const std::vector<Value> values{std::int64_t{0},
+                                  std::int64_t{INT64_MIN},
+                                  std::int64_t{INT64_MAX},
+                                  std::string(),
+                                  std::string("Gr\xc3\xbc\xc3\x9f'e \"$1\\"),
+                                  Bytes(),
+                                  all,
+                                  std::monostate{}};
+  EXPECT_TRUE(db->Read([&](Connection& connection) -> Status {
+                  RINGFENCE_ASSIGN(const auto rows,
+                                   connection.Run("SELECT $1, $2, $3, $4, $5, $6, $7, $8", values));
+                  EXPECT_EQ(rows, std::vector<Row>{values});
+                  return {};
+                }).has_value());
+}
+
+TEST_P(DatabaseTest, TextIsOrderedByItsBytes) {
+  auto db = Open();
+  ASSERT_TRUE(db->Write([&](Connection& connection) -> Status {
+                  for (const char* name : {"a", "B", "a-b", "ab", "_", "\xc3\xa4"}) {
+                    model::Node node;
+                    node.name = name;
+                    RINGFENCE_TRY(connection.Run("INSERT INTO nodes (name, record) VALUES ($1, '')",
+                                                 {std::string(name)}));
+                  }
+                  return {};
+                }).has_value());
+  EXPECT_TRUE(db->Read([&](Connection& connection) -> Status {
+                  RINGFENCE_ASSIGN(const auto rows,
+                                   connection.Run("SELECT name FROM nodes ORDER BY name", {}));
+                  std::string order;
+                  for (const Row& row : rows) {
+                    order += TextAt(row, 0) + " ";
+                  }
+                  EXPECT_EQ(order, "B _ a a-b ab \xc3\xa4 ");
+                  return {};
+                }).has_value());
+}
+
+TEST_P(DatabaseTest, AnOlderDatabaseIsBroughtUpToDate) {
+  ASSERT_TRUE(GoBackTo(*Open(), 1).has_value());
+  auto db = Open();
+  ASSERT_TRUE(
+      db->Write([](Connection& connection) { return AppendOne(connection, "a"); }).has_value());
+  EXPECT_TRUE(db->Read([&](Connection& connection) -> Status {
+                  RINGFENCE_ASSIGN(const auto rows,
+                                   connection.Run("SELECT version, least FROM schema_version", {}));
+                  EXPECT_EQ(rows.size(), 1U);
+                  EXPECT_EQ(IntAt(rows[0], 0), NewestSchema());
+                  EXPECT_LE(IntAt(rows[0], 1), NewestSchema());
+                  return {};
+                }).has_value());
+}
+
+TEST_P(DatabaseTest, ANewerDatabaseIsRefusedOnlyWhereItMustBe) {
+  auto db = Open();
+  const auto set = [&](int version, int least) {
+    return db->Write([&](Connection& connection) -> Status {
+      RINGFENCE_TRY(connection.Run("UPDATE schema_version SET version = $1, least = $2",
+                                   {std::int64_t{version}, std::int64_t{least}}));
+      return {};
+    });
+  };
+  // One step on that the programs of today can live with: both work side by side.
+  ASSERT_TRUE(set(NewestSchema() + 2, NewestSchema()).has_value());
+  auto beside = Open();
+  ASSERT_TRUE(beside->Write([](Connection& c) { return AppendOne(c, "a"); }).has_value());
+  ASSERT_TRUE(db->Write([](Connection& c) { return AppendOne(c, "b"); }).has_value());
+  EXPECT_EQ(Size(*db), 2);
+  // A step that they cannot live with.
+  ASSERT_TRUE(set(NewestSchema() + 3, NewestSchema() + 1).has_value());
+  const auto refused = store::Open(where());
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+  for (const int number : {NewestSchema(), NewestSchema() + 1, NewestSchema() + 3}) {
+    EXPECT_NE(refused.error().message.find("schema " + std::to_string(number)) +
+                  refused.error().message.find("up to " + std::to_string(number)) + 1,
+              std::string::npos)
+        << refused.error().message;
+  }
+  if (GetParam() == Dialect::kPostgres) {  // a file has one program at a time
+    const Status overtaken = db->Write([](Connection& c) { return AppendOne(c, "c"); });
+    ASSERT_FALSE(overtaken.has_value()) << "it was open already, and must stop all the same";
+    EXPECT_EQ(overtaken.error().code, Code::kFailedPrecondition);
+  }
+}
+
+TEST_P(DatabaseTest, AProgramThatKnowsLessGoesOnBesideAMigration) {
+  auto db = Open();
+  ASSERT_TRUE(GoBackTo(*db, 2).has_value());
+  const auto as_if_knowing = [&](int known) {
+    return db->Write([&](Connection& c) { return Migrate(c, GetParam(), known); });
+  };
+  ASSERT_TRUE(as_if_knowing(NewestSchema()).has_value());
+  const Status older = as_if_knowing(2);
+  std::int64_t least = 0;
+  ASSERT_TRUE(db->Read([&](Connection& connection) -> Status {
+                  RINGFENCE_ASSIGN(const auto rows,
+                                   connection.Run("SELECT least FROM schema_version", {}));
+                  least = IntAt(rows[0], 0);
+                  return {};
+                }).has_value());
+  EXPECT_EQ(older.has_value(), least <= 2);
+}
+
+TEST_P(DatabaseTest, ManyReadersAtOnceSeeWholeCommitsOnly) {
+  auto db = Open();
+  std::atomic<bool> going = true;
+  std::atomic<int> reads = 0;
+  std::vector<std::jthread> readers;
+  for (int t = 0; t < 20; ++t) {
+    readers.emplace_back([&] {
+      while (going) {
+        const Status read = db->Read([&](Connection& connection) -> Status {
+          RINGFENCE_ASSIGN(const std::int64_t first, AuditSize(connection));
+          RINGFENCE_ASSIGN(const std::int64_t second, AuditSize(connection));
+          EXPECT_EQ(first % 2, 0) << "half a write";
+          EXPECT_EQ(first, second) << "a view that moves";
+          return {};
+        });
+        EXPECT_TRUE(read.has_value()) << read.error().message;
+        ++reads;
+      }
+    });
+  }
+  for (int i = 0; i < 30 || reads < 100; ++i) {
+    EXPECT_TRUE(db->Write([](Connection& connection) -> Status {
+                    RINGFENCE_TRY(AppendOne(connection, "one"));
+                    return AppendOne(connection, "two");
+                  }).has_value());
+  }
+  going = false;
+}
+
+TEST_P(DatabaseTest, AFullDiskIsUnavailableAndNothingIsHalfThere) {
+  if (GetParam() == Dialect::kPostgres) {
+    return;  // its errors, one by one: postgres_test.cc
+  }
   auto db = Open();
   ASSERT_TRUE(db->Write([](Connection& connection) -> Status {
                   RINGFENCE_TRY(AppendOne(connection, "first"));
@@ -136,14 +312,19 @@ TEST_F(DatabaseTest, AFullDiskIsUnavailableAndNothingIsHalfThere) {
   EXPECT_EQ(Size(*db), written);
 }
 
-TEST_F(DatabaseTest, ReadersCannotWrite) {
+TEST_P(DatabaseTest, ReadersCannotWrite) {
   auto db = Open();
   EXPECT_FALSE(
       db->Read([](Connection& connection) { return AppendOne(connection, "x"); }).has_value());
   EXPECT_EQ(Size(*db), 0);
 }
 
-TEST_F(DatabaseTest, AFileThatIsNoDatabaseIsNotWrittenOver) {
+TEST_P(DatabaseTest, WhatIsNoDatabaseIsNotWrittenOver) {
+  EXPECT_EQ(store::Open("mysql://somewhere/x").error().code, Code::kInvalidArgument);
+  if (GetParam() == Dialect::kPostgres) {
+    EXPECT_EQ(store::Open(where() + "-that-is-not-there").error().code, Code::kUnavailable);
+    return;
+  }
   {
     std::ofstream(path()) << std::string(8192, 'z');
   }
@@ -152,7 +333,7 @@ TEST_F(DatabaseTest, AFileThatIsNoDatabaseIsNotWrittenOver) {
   EXPECT_EQ(std::filesystem::file_size(path()), 8192U);
 }
 
-TEST_F(DatabaseTest, RecordsComeBackAsTheyWere) {
+TEST_P(DatabaseTest, RecordsComeBackAsTheyWere) {
   auto db = Open();
   model::Lease lease;
   lease.id = "lease-1";

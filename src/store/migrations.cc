@@ -72,6 +72,8 @@ const std::vector<Migration>& AllMigrations() {
   return all;
 }
 
+constexpr int kFirstWithLeast = 2;
+
 // The newest schema up to `version` that older programs cannot work with.
 std::int64_t LeastFor(int version) {
   for (int schema = version; schema > 1; --schema) {
@@ -86,14 +88,22 @@ bool IsWordPart(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-Status CheckNewer(Connection& connection, std::int64_t have) {
+Error TooOldFor(std::int64_t have, std::int64_t least, int known) {
+  return Error{Code::kFailedPrecondition,
+               "the database has schema " + std::to_string(have) +
+                   " and takes programs that know schema " + std::to_string(least) +
+                   "; this version knows up to " + std::to_string(known),
+               "a newer Ringfence changed it: start that version, or restore an older backup"};
+}
+
+Status CheckNewer(Connection& connection, std::int64_t have, int known) {
   RINGFENCE_ASSIGN(const auto rows, connection.Run("SELECT least FROM schema_version", {}));
   const std::int64_t least = IntAt(rows[0], 0);
-  if (least > NewestSchema()) {
-    return TooOld(have, least);
+  if (least > known) {
+    return TooOldFor(have, least, known);
   }
   os::Log(os::Level::kInfo, "database_newer",
-          {{"schema", std::to_string(have)}, {"known", std::to_string(NewestSchema())}});
+          {{"schema", std::to_string(have)}, {"known", std::to_string(known)}});
   return {};
 }
 
@@ -102,11 +112,7 @@ Status CheckNewer(Connection& connection, std::int64_t have) {
 int NewestSchema() { return static_cast<int>(AllMigrations().size()); }
 
 Error TooOld(std::int64_t have, std::int64_t least) {
-  return Error{Code::kFailedPrecondition,
-               "the database has schema " + std::to_string(have) +
-                   " and takes programs that know schema " + std::to_string(least) +
-                   "; this version knows up to " + std::to_string(NewestSchema()),
-               "a newer Ringfence changed it: start that version, or restore an older backup"};
+  return TooOldFor(have, least, NewestSchema());
 }
 
 std::string InDialect(std::string_view statement, Dialect dialect) {
@@ -129,7 +135,7 @@ std::string InDialect(std::string_view statement, Dialect dialect) {
   return text;
 }
 
-Status Migrate(Connection& connection, Dialect dialect) {
+Status Migrate(Connection& connection, Dialect dialect, int known) {
   RINGFENCE_TRY(
       connection.Run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", {}));
   RINGFENCE_ASSIGN(const auto rows, connection.Run("SELECT version FROM schema_version", {}));
@@ -137,20 +143,18 @@ Status Migrate(Connection& connection, Dialect dialect) {
   if (rows.empty()) {
     RINGFENCE_TRY(connection.Run("INSERT INTO schema_version (version) VALUES (0)", {}));
   }
-  const std::int64_t newest = NewestSchema();
-  if (have > newest) {
-    return CheckNewer(connection, have);
+  if (have >= known) {
+    return have > known ? CheckNewer(connection, have, known) : Status();
   }
-  if (have == newest) {
-    return {};
-  }
-  for (std::int64_t version = have; version < newest; ++version) {
+  for (std::int64_t version = have; version < known; ++version) {
     for (const auto statement : AllMigrations()[static_cast<std::size_t>(version)].statements) {
       RINGFENCE_TRY(connection.Run(InDialect(statement, dialect), {}));
     }
   }
-  RINGFENCE_TRY(connection.Run("UPDATE schema_version SET version = $1, least = $2",
-                               {newest, LeastFor(NewestSchema())}));
+  RINGFENCE_TRY(connection.Run("UPDATE schema_version SET version = $1", {std::int64_t{known}}));
+  if (known >= kFirstWithLeast) {
+    RINGFENCE_TRY(connection.Run("UPDATE schema_version SET least = $1", {LeastFor(known)}));
+  }
   return {};
 }
 

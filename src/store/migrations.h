@@ -12,11 +12,11 @@ enum class Dialect { kSqlite, kPostgres };
 
 // Brings the schema up to date inside the caller's transaction, which no other may write beside.
 // A database that is newer than we know is left as it is if we can live with it, and is
-// kFailedPrecondition if not. How to write a migration: docs/formats/database.md.
-Status Migrate(Connection& connection, Dialect dialect);
-
-// The newest schema that this program knows.
+// kFailedPrecondition if not. How to write a migration: docs/formats/database.md. `known` is the
+// newest schema that the program knows: less than ours where a test plays an older one.
 int NewestSchema();
+Status Migrate(Connection& connection, Dialect dialect, int known = NewestSchema());
+
 // The database demands programs that know schema `least`, and this one does not.
 Error TooOld(std::int64_t have, std::int64_t least);
 

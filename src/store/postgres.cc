@@ -94,7 +94,7 @@ class Writer {
   Status Begin() {
     static const std::string kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;" +
                                       std::string(kTakeTurn) +
-                                      "SELECT version, least FROM schema_version";
+                                      "SELECT version, least FROM schema_version; SAVEPOINT one";
     for (;;) {
       const bool kept = connection_ != nullptr;
       if (!kept) {
@@ -104,10 +104,13 @@ class Writer {
       if (began.has_value()) {
         return CheckSchema(began->rows.back());
       }
-      if (!kept || !connection_->lost()) {
+      const bool waited = !connection_->lost() && began.error().code == Code::kUnavailable;
+      if (!kept || waited) {
         return began.error();
       }
-      connection_.reset();  // it broke while nobody looked: nothing has happened on a new one yet
+      // It broke while nobody looked, or leads to a database that takes no writes any more (a
+      // failover). Nothing has happened yet: try once on a new one.
+      connection_.reset();
     }
   }
 
@@ -123,9 +126,11 @@ class Writer {
 
   // Each job in a savepoint of its own, so that one that fails leaves the others alone.
   Status RunAll(const std::vector<CommitQueue::Job*>& batch) {
-    std::string next = "SAVEPOINT one";
+    std::string next;  // the first one came with BEGIN
     for (CommitQueue::Job* job : batch) {
-      RINGFENCE_TRY(connection_->Script(next));
+      if (!next.empty()) {
+        RINGFENCE_TRY(connection_->Script(next));
+      }
       job->status = connection_->Do(*job->work);
       if (connection_->lost()) {
         return Error{Code::kUnavailable, "the database went away; nothing was written",

@@ -9,7 +9,8 @@
 namespace ringfence::store {
 namespace {
 
-constexpr Milliseconds kConnectMax{5000};
+constexpr Milliseconds kConnectMax{
+    5000};  // without looking up a host's name, which libpq does itself
 constexpr int kOldestServer = 140000;
 
 // Of PostgreSQL's catalogue (pg_type.dat); they never change.

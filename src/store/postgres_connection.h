@@ -16,8 +16,8 @@ namespace ringfence::store {
 // server that is stopped or cut off in the middle of a write loses it then.
 inline constexpr Milliseconds kIdleInTransactionMax{5000};
 // Longer than that, so that whoever waits behind such a one gets its turn.
-inline constexpr Milliseconds kLockWaitMax{12000};
-inline constexpr Milliseconds kStatementMax{15000};
+inline constexpr Milliseconds kLockWaitMax{10000};
+inline constexpr Milliseconds kStatementMax{12000};
 
 // One connection; one thread at a time. No call waits longer than its time limit.
 class PostgresConnection final : public WorkConnection {
@@ -70,7 +70,7 @@ class PostgresConnection final : public WorkConnection {
 
   const Libpq& libpq_;
   PGconn* const connection_;
-  Milliseconds limit_ = kStatementMax + Milliseconds(5000);  // the database should be first
+  Milliseconds limit_ = kStatementMax + Milliseconds(3000);  // the database should be first
   bool lost_ = false;
   std::unordered_map<std::string, std::string> prepared_;  // by text and parameter types: its name
 };
