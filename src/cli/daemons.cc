@@ -53,6 +53,9 @@ int RunServer(const Settings& settings) {
   options.policy_folder = settings.Text(Setting::kPolicyFolder);
   options.database = settings.Text(Setting::kServerDatabase);
   options.listen = settings.Text(Setting::kServerListen);
+  if (settings.Given(Setting::kServerAddress)) {
+    options.address = settings.Text(Setting::kServerAddress);
+  }
   options.names = settings.Names(Setting::kServerNames);
   options.ca_certificate_file = settings.Text(Setting::kServerCaCertificate);
   options.ca_key_file = settings.Text(Setting::kServerCaKey);

@@ -14,6 +14,9 @@ constexpr SettingSpec kTable[kSettingCount] = {
      "folder of all that `up` makes; looked for from here upwards"},
     {Setting::kServerListen, "server.listen", "RINGFENCE_LISTEN", "listen", ValueKind::kAddress,
      "127.0.0.1:8443", "address and port of the API; port 0 picks a free one"},
+    {Setting::kServerAddress, "server.address", "RINGFENCE_SERVER_ADDRESS", "",
+     ValueKind::kAddresses, "<server.listen>",
+     "where nodes and users reach the server; several servers with commas between"},
     {Setting::kServerNames, "server.names", "RINGFENCE_SERVER_NAMES", "", ValueKind::kNames, "",
      "more DNS names and IP addresses for the server's certificate"},
     {Setting::kServerCaCertificate, "server.ca.certificate", "RINGFENCE_SERVER_CA_CERTIFICATE", "",
@@ -40,8 +43,8 @@ constexpr SettingSpec kTable[kSettingCount] = {
      "<state>/policy", "folder of the policy's YAML files"},
     {Setting::kLogLevel, "log.level", "RINGFENCE_LOG_LEVEL", "log-level", ValueKind::kWord, "info",
      "least level of the daemons' log lines", "debug info warning error"},
-    {Setting::kClientServer, "client.server", "RINGFENCE_SERVER", "server", ValueKind::kAddress,
-     "<of the state folder>", "address of the server to talk to"},
+    {Setting::kClientServer, "client.server", "RINGFENCE_SERVER", "server", ValueKind::kAddresses,
+     "<of the state folder>", "address of the server to talk to; of several, any will do"},
     {Setting::kClientCa, "client.ca", "RINGFENCE_CA", "ca", ValueKind::kFile,
      "<of the state folder>", "PEM file of the CA that the server must be proven by"},
     {Setting::kClientToken, "client.token", "RINGFENCE_TOKEN", "", ValueKind::kSecret,
@@ -75,6 +78,15 @@ Status CheckAddress(std::string_view text) {
            c == '-' || c == '_' || (bracketed && c == ':');
   };
   return std::all_of(name.begin(), name.end(), allowed) ? Status{} : Status(bad);
+}
+
+Status CheckAddresses(std::string_view text) {
+  for (std::size_t comma = 0; comma != std::string_view::npos;) {
+    comma = text.find(',');
+    RINGFENCE_TRY(CheckAddress(text.substr(0, comma)));
+    text.remove_prefix(comma == std::string_view::npos ? 0 : comma + 1);
+  }
+  return {};
 }
 
 Status CheckNumber(const SettingSpec& spec, std::string_view text) {
@@ -138,6 +150,7 @@ OptionSpec SettingOption(Setting setting, char letter) {
   OptionSpec option{.name = spec.flag, .letter = letter, .help = spec.help};
   switch (spec.kind) {
     case ValueKind::kAddress:
+    case ValueKind::kAddresses:
       option.value = "ADDR:PORT";
       break;
     case ValueKind::kFile:
@@ -177,6 +190,8 @@ Status CheckValue(const SettingSpec& spec, std::string_view text) {
   switch (spec.kind) {
     case ValueKind::kAddress:
       return CheckAddress(text);
+    case ValueKind::kAddresses:
+      return CheckAddresses(text);
     case ValueKind::kNumber:
       return CheckNumber(spec, text);
     case ValueKind::kWord:

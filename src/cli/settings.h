@@ -21,6 +21,7 @@ namespace ringfence::cli {
 enum class Setting {
   kState,
   kServerListen,
+  kServerAddress,
   kServerNames,
   kServerCaCertificate,
   kServerCaKey,
@@ -38,12 +39,13 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 18;
+inline constexpr std::size_t kSettingCount = 19;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {
   kText,
   kAddress,
+  kAddresses,  // of servers, any of which will do
   kFile,
   kFolder,
   kNumber,

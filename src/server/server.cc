@@ -269,7 +269,7 @@ Status Run(const ServerOptions& options) {
   core->waiters().SetLater([raw](Milliseconds delay, std::function<void()> task) {
     raw->After(delay, std::move(task));
   });
-  core->SetPublicAddress(raw->address());
+  core->SetPublicAddress(options.address.empty() ? raw->address() : options.address);
   promise.set_value(raw);
   core->database().Listen([core = core.get()](const std::string& topic) { core->Heard(topic); });
   RINGFENCE_TRY(RecordPolicy(*core));
