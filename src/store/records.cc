@@ -85,14 +85,20 @@ Status UpdateLease(Connection& db, const model::Lease& lease) {
               CanonicalJson(wire::LeaseToJson(lease))}));
 }
 
-Result<model::Lease> GetLease(Connection& db, const std::string& id) {
-  RINGFENCE_ASSIGN(const auto rows, db.Run("SELECT record FROM leases WHERE id = $1", {id}));
+Result<LeaseText> GetLeaseText(Connection& db, const std::string& id) {
+  RINGFENCE_ASSIGN(auto rows,
+                   db.Run("SELECT tenant, state, record FROM leases WHERE id = $1", {id}));
   if (rows.empty()) {
     Error error = Missing("lease", id);
     error.hint = "`ringfence lease list` shows those there are";
     return error;
   }
-  return ToLease(TextAt(rows[0], 0));
+  return LeaseText{TextAt(rows[0], 0), TextAt(rows[0], 1), TextAt(rows[0], 2)};
+}
+
+Result<model::Lease> GetLease(Connection& db, const std::string& id) {
+  RINGFENCE_ASSIGN(const LeaseText text, GetLeaseText(db, id));
+  return ToLease(text.json);
 }
 
 Result<std::vector<NumberedLease>> ListLeases(Connection& db, const LeaseFilter& filter) {

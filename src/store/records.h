@@ -21,6 +21,14 @@ namespace ringfence::store {
 Status InsertLease(Connection& db, const model::Lease& lease);
 Status UpdateLease(Connection& db, const model::Lease& lease);
 Result<model::Lease> GetLease(Connection& db, const std::string& id);  // kNotFound
+// A lease as it is stored, which is the JSON that the API answers with, unread: most reads need no
+// more than its tenant and state.
+struct LeaseText {
+  std::string tenant;
+  std::string state;
+  std::string json;
+};
+Result<LeaseText> GetLeaseText(Connection& db, const std::string& id);  // kNotFound
 struct LeaseFilter {
   std::string tenant;  // this and below; empty: all
   std::optional<model::LeaseState> state;
