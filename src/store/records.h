@@ -76,6 +76,13 @@ struct Token {
 };
 Status PutToken(Connection& db, const Token& token);
 Result<Token> GetToken(Connection& db, const std::string& id);  // kNotFound
+// What every request asks of its token.
+struct TokenUse {
+  std::string principal;
+  Timestamp expires;
+  std::string revoked;
+};
+Result<TokenUse> GetTokenUse(Connection& db, const std::string& id);  // kNotFound
 Result<std::vector<Token>> ListTokens(Connection& db, const std::string& after, std::int64_t limit);
 
 // Join tokens of nodes, until used.
