@@ -56,10 +56,12 @@ Connection::Connection(std::shared_ptr<ServerShared> shared, const std::shared_p
 Connection::~Connection() { GiveBodyRoom(); }
 
 void Connection::SetDeadline(std::chrono::milliseconds from_now) {
-  deadline_ = SteadyClock::now() + from_now;
+  since_ = SteadyClock::now();
+  deadline_ = since_ + from_now;
 }
 
 void Connection::Start() {
+  shared_->limiter.Register(admission_->entry(), shared_from_this());
   const std::scoped_lock lock(mutex_);
   SetDeadline(shared_->limits.header_timeout);
   if (shared_->stopping) {
@@ -408,6 +410,25 @@ void Connection::CloseIfOver(SteadyClock::time_point now) {
   if (now >= deadline_) {
     Close();
   }
+}
+
+// Whoever holds the lock just now is at work for it.
+std::optional<Evictable::Claim> Connection::WaitsForClient() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || (phase_ != Phase::kHandshake && phase_ != Phase::kReading)) {
+    return std::nullopt;
+  }
+  return Claim{seen_ == RequestReader::State::kBody, since_};
+}
+
+bool Connection::Evict() {
+  const std::scoped_lock lock(mutex_);
+  if (phase_ != Phase::kHandshake && phase_ != Phase::kReading) {
+    return false;
+  }
+  ++shared_->evicted;
+  Close();
+  return true;
 }
 
 void Connection::Stop() {
