@@ -39,12 +39,12 @@ tour: ## play the five-minute story by itself, in a state folder of its own
 	@scripts/tour.sh
 
 bench: ## measure what docs/specification.md promises; results go into bench/LEDGER.md
-	@scripts/setup.sh build run
+	@scripts/setup.sh build run bench
 	@scripts/build.sh release all ringfence_bench
 	@scripts/bench.sh
 
 soak: ## half an hour of jobs and requests: memory and open files must stay flat
-	@scripts/setup.sh build run
+	@scripts/setup.sh build run bench
 	@scripts/build.sh release all ringfence_bench
 	@LEDGER=1 bench/soak.py
 

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -65,6 +66,7 @@ class Ringfence:
 @contextlib.contextmanager
 def ringfence(**environment):
     """A running Ringfence, gone afterwards. Keyword arguments are variables of its environment."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that it is taken down then too
     state = tempfile.mkdtemp(prefix="ringfence-bench-", dir=os.environ.get("BENCH_DIR"))
     os.chmod(state, 0o755)
     instance = Ringfence(state, environment)
