@@ -5,10 +5,11 @@
 #   TESTS=REGEX                  make test: only the unit tests and corpora whose names match
 #   FUZZ_SECONDS=60 FUZZER=NAME  make fuzz: time for each fuzzer; only this one
 #   ALL=1                        make lint: clang-tidy on every file, not only on changed ones
+#   BENCH=NAME                   make bench: only this one, as api or audit
 .DEFAULT_GOAL := help
-export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL
+export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL BENCH
 
-.PHONY: help setup build up down test tour fmt lint fuzz gpu-test tsan clean
+.PHONY: help setup build up down test tour bench soak fmt lint fuzz gpu-test tsan clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -36,6 +37,16 @@ tour: ## play the five-minute story by itself, in a state folder of its own
 	@scripts/setup.sh build run
 	@scripts/build.sh release
 	@scripts/tour.sh
+
+bench: ## measure what docs/specification.md promises; results go into bench/LEDGER.md
+	@scripts/setup.sh build run bench
+	@scripts/build.sh release all ringfence_bench
+	@scripts/bench.sh
+
+soak: ## half an hour of jobs and requests: memory and open files must stay flat
+	@scripts/setup.sh build run bench
+	@scripts/build.sh release all ringfence_bench
+	@LEDGER=1 bench/soak.py
 
 fmt: ## format the C++ sources in place
 	@scripts/setup.sh format

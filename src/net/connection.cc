@@ -21,7 +21,18 @@ constexpr std::string_view kPlainHttpAnswer =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
     "This port speaks HTTPS: use https:// in the address.\n";
 
-std::string NewRequestId() { return Base32(crypto::RandomBytes(10)); }
+// Asked for many at a time: a call to the random generator costs as much as parsing a request.
+std::string NewRequestId() {
+  constexpr std::size_t kIdBytes = 10;
+  constexpr std::size_t kIdsAtOnce = 64;
+  thread_local Bytes random;
+  if (random.size() < kIdBytes) {
+    random = crypto::RandomBytes(kIdBytes * kIdsAtOnce);
+  }
+  std::string id = Base32(ByteView(random).last(kIdBytes));
+  random.resize(random.size() - kIdBytes);
+  return id;
+}
 
 }  // namespace
 
@@ -45,10 +56,12 @@ Connection::Connection(std::shared_ptr<ServerShared> shared, const std::shared_p
 Connection::~Connection() { GiveBodyRoom(); }
 
 void Connection::SetDeadline(std::chrono::milliseconds from_now) {
-  deadline_ = SteadyClock::now() + from_now;
+  since_ = SteadyClock::now();
+  deadline_ = since_ + from_now;
 }
 
 void Connection::Start() {
+  shared_->limiter.Register(admission_->entry(), shared_from_this());
   const std::scoped_lock lock(mutex_);
   SetDeadline(shared_->limits.header_timeout);
   if (shared_->stopping) {
@@ -397,6 +410,25 @@ void Connection::CloseIfOver(SteadyClock::time_point now) {
   if (now >= deadline_) {
     Close();
   }
+}
+
+// Whoever holds the lock just now is at work for it.
+std::optional<Evictable::Claim> Connection::WaitsForClient() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || (phase_ != Phase::kHandshake && phase_ != Phase::kReading)) {
+    return std::nullopt;
+  }
+  return Claim{seen_ == RequestReader::State::kBody, since_};
+}
+
+bool Connection::Evict() {
+  const std::scoped_lock lock(mutex_);
+  if (phase_ != Phase::kHandshake && phase_ != Phase::kReading) {
+    return false;
+  }
+  ++shared_->evicted;
+  Close();
+  return true;
 }
 
 void Connection::Stop() {

@@ -46,6 +46,7 @@ struct ServerShared {
   std::atomic<std::uint64_t> refused_malformed{0};
   std::atomic<std::uint64_t> handshakes_failed{0};
   std::atomic<std::uint64_t> connections{0};
+  std::atomic<std::uint64_t> evicted{0};
   std::mutex closed_mutex;
   std::condition_variable closed;  // a connection ended while stopping
 };
@@ -75,7 +76,7 @@ struct Loop {
 };
 
 // Any thread. Shared: the loop's table, and each wait under way, hold it.
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection : public Evictable, public std::enable_shared_from_this<Connection> {
  public:
   struct Client {
     TcpSocket socket;
@@ -85,7 +86,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Connection(std::shared_ptr<ServerShared> shared, const std::shared_ptr<Loop>& loop,
              TlsContext context, Client client);
-  ~Connection();
+  ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -93,6 +94,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void CloseIfOver(SteadyClock::time_point now);
   // Ends it now if no request is being answered, and otherwise after that answer.
   void Stop();
+  std::optional<Claim> WaitsForClient() override;
+  bool Evict() override;
 
  private:
   // All that follows is called with `mutex_` held, except OnAnswer.
@@ -133,6 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   RequestReader::State seen_ = RequestReader::State::kIdle;
   Phase phase_ = Phase::kHandshake;
   SteadyClock::time_point deadline_ = SteadyClock::time_point::max();
+  SteadyClock::time_point since_{};  // in this phase, for as long as it has a deadline
   std::array<char, 16 * 1024> in_;
   std::size_t in_begin_ = 0;
   std::size_t in_end_ = 0;

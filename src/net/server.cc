@@ -226,6 +226,7 @@ ServerStats AsioServer::stats() const {
   stats.refused_malformed = shared_->refused_malformed;
   stats.handshakes_failed = shared_->handshakes_failed;
   stats.connections = shared_->connections;
+  stats.evicted = shared_->evicted;
   stats.connections_open = shared_->limiter.connections();
   stats.requests_queued = shared_->pool.queued();
   return stats;

@@ -24,7 +24,9 @@ struct ServerLimits {
   std::chrono::seconds body_timeout{30};
   std::chrono::seconds idle_timeout{75};
   std::chrono::seconds write_timeout{30};
-  std::size_t handler_threads = 16;
+  // More than cores: a handler that changes something waits for the disk, and those that wait at
+  // the same time share one sync of it.
+  std::size_t handler_threads = 80;
 };
 
 struct TlsIdentity {
@@ -39,6 +41,7 @@ struct ServerStats {  // all since start, except the gauges
   std::uint64_t refused_malformed = 0;
   std::uint64_t handshakes_failed = 0;
   std::uint64_t connections = 0;
+  std::uint64_t evicted = 0;           // closed while waiting for their client, to let another in
   std::uint64_t connections_open = 0;  // gauge
   std::uint64_t requests_queued = 0;   // gauge
 };

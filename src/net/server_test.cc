@@ -473,24 +473,6 @@ TEST(ServerTest, AFullQueueIs429) {
   }
 }
 
-TEST(ServerTest, ConnectionsAreCappedAndComeFreeAgain) {
-  ServerLimits limits;
-  limits.connections_per_address_max = 4;
-  const auto server = Serve(&Echo, limits);
-  std::vector<std::unique_ptr<Client>> clients;
-  for (int i = 0; i < 4; ++i) {
-    clients.push_back(MakeClient(server->address(), Ca()));
-    ASSERT_TRUE(clients.back()->Send({.target = "/"}).has_value());
-  }
-  const auto fifth = MakeClient(server->address(), Ca())->Send({.target = "/"});
-  ASSERT_FALSE(fifth.has_value());
-  EXPECT_EQ(fifth.error().code, Code::kUnavailable);
-  EXPECT_FALSE(fifth.error().hint.empty());
-  clients.pop_back();
-  ASSERT_TRUE(Eventually([&] { return server->stats().connections_open == 3; }));
-  EXPECT_TRUE(MakeClient(server->address(), Ca())->Send({.target = "/"}).has_value());
-}
-
 TEST(ServerTest, StoppingLetsRequestsUnderWayFinish) {
   std::atomic<bool> handling{false};
   std::atomic<bool> may_end{false};

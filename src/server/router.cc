@@ -92,7 +92,7 @@ Result<Caller> FromToken(Core& core, const net::Request& request) {
   RINGFENCE_ASSIGN(const std::string id, core.mint().Open(header.substr(7)));
   Caller caller;
   RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
-    RINGFENCE_ASSIGN(const store::Token token, store::GetToken(db, id));
+    RINGFENCE_ASSIGN(const store::TokenUse token, store::GetTokenUse(db, id));
     const Timestamp now = core.Now();
     if (!token.revoked.empty() || token.expires <= now) {
       return Error{Code::kUnauthenticated,
@@ -101,7 +101,7 @@ Result<Caller> FromToken(Core& core, const net::Request& request) {
                    "ask an administrator for a new one: `ringfence token create --as " +
                        token.principal + "`"};
     }
-    caller = {token.principal, "user", token.id, request.remote_address, token.expires};
+    caller = {token.principal, "user", id, request.remote_address, token.expires};
     return {};
   }));
   const policy::Principal* principal = core.policy()->FindPrincipal(caller.principal);

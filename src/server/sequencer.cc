@@ -11,8 +11,9 @@ namespace ringfence::server {
 namespace {
 
 constexpr std::int64_t kEntriesPerAppendMax = 4096;
-// Entries that come within this time share a checkpoint.
-constexpr std::chrono::milliseconds kGather{20};
+// Entries that come within this time share a checkpoint. A checkpoint costs several syncs of the
+// disk that commits wait for too, so it is no shorter than it need be.
+constexpr std::chrono::milliseconds kGather{100};
 constexpr std::chrono::milliseconds kRetry{1000};
 // Servers on one database: how often each looks by itself, and how often the one whose turn it is
 // says that it lives.

@@ -108,5 +108,23 @@ TEST_F(WaitersTest, AnsweredAtOnceWhenReadyAndAtTheDeadlineWhenNot) {
   EXPECT_EQ(released, 1);
 }
 
+TEST_F(WaitersTest, BeyondTheMostNobodyWaitsAndRoomComesFreeAgain) {
+  std::size_t ended = 0;
+  const auto attempt = [&](bool last) {
+    ended += last ? 1 : 0;
+    return last;
+  };
+  for (std::size_t i = 0; i < kParkedMax; ++i) {
+    waiters_.Park("t" + std::to_string(i % 10), Milliseconds(1000), attempt);
+  }
+  EXPECT_EQ(ended, 0U);
+  waiters_.Park("t", Milliseconds(1000), attempt);
+  EXPECT_EQ(ended, 1U) << "answered with what there is";
+  RunAll();
+  EXPECT_EQ(ended, kParkedMax + 1);
+  waiters_.Park("t", Milliseconds(1000), attempt);
+  EXPECT_EQ(ended, kParkedMax + 1) << "there is room to wait again";
+}
+
 }  // namespace
 }  // namespace ringfence::server

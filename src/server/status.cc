@@ -150,6 +150,8 @@ void GetMetrics(const Call& call, const net::Responder& responder) {
          stats.refused_malformed);
   Metric(out, "ringfence_tls_handshakes_failed_total", "counter", "TLS handshakes that failed.",
          stats.handshakes_failed);
+  Metric(out, "ringfence_http_evicted_total", "counter",
+         "Waiting connections closed to let others in.", stats.evicted);
   Metric(out, "ringfence_http_connections", "gauge", "Open connections.", stats.connections_open);
   Metric(out, "ringfence_http_requests_queued", "gauge", "Requests waiting for a thread.",
          stats.requests_queued);

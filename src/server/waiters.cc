@@ -18,15 +18,16 @@ void Waiters::Park(const std::string& topic, Milliseconds wait, Attempt attempt)
   {
     // Listed before the first attempt, so that no notification falls between the two.
     const std::unique_lock lock(mutex_);
-    if (closed_) {
-      wait = Milliseconds(0);
-    }
     auto& list = parked_[topic];
-    std::erase_if(list, [](const auto& other) {
+    count_ -= std::erase_if(list, [](const auto& other) {
       const std::unique_lock other_lock(other->mutex, std::try_to_lock);
       return other_lock.owns_lock() && other->done;
     });
+    if (closed_ || count_ >= kParkedMax) {
+      wait = Milliseconds(0);
+    }
     list.push_back(parked);
+    ++count_;
   }
   Try(*parked, false);
   const auto end = [this, topic, parked] {
@@ -34,7 +35,7 @@ void Waiters::Park(const std::string& topic, Milliseconds wait, Attempt attempt)
     const std::lock_guard lock(mutex_);
     const auto found = parked_.find(topic);
     if (found != parked_.end()) {
-      std::erase(found->second, parked);
+      count_ -= std::erase(found->second, parked);
       if (found->second.empty()) {
         parked_.erase(found);
       }
@@ -91,6 +92,7 @@ void Waiters::ReleaseAll() {
       list.insert(list.end(), parked.begin(), parked.end());
     }
     parked_.clear();
+    count_ = 0;
   }
   for (const auto& parked : list) {
     Try(*parked, true);

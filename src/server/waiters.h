@@ -13,6 +13,10 @@
 
 namespace ringfence::server {
 
+// Requests that wait at once; twice the connections there can be, as one whose client has gone
+// stays until its time is over. Beyond it nobody waits: the answer is what there is now.
+inline constexpr std::size_t kParkedMax = 2048;
+
 // Any thread.
 class Waiters {
  public:
@@ -42,6 +46,7 @@ class Waiters {
   Later later_;
   std::mutex mutex_;
   bool closed_ = false;
+  std::size_t count_ = 0;  // of those in parked_
   std::map<std::string, std::vector<std::shared_ptr<Parked>>> parked_;
 };
 

@@ -85,14 +85,20 @@ Status UpdateLease(Connection& db, const model::Lease& lease) {
               CanonicalJson(wire::LeaseToJson(lease))}));
 }
 
-Result<model::Lease> GetLease(Connection& db, const std::string& id) {
-  RINGFENCE_ASSIGN(const auto rows, db.Run("SELECT record FROM leases WHERE id = $1", {id}));
+Result<LeaseText> GetLeaseText(Connection& db, const std::string& id) {
+  RINGFENCE_ASSIGN(auto rows,
+                   db.Run("SELECT tenant, state, record FROM leases WHERE id = $1", {id}));
   if (rows.empty()) {
     Error error = Missing("lease", id);
     error.hint = "`ringfence lease list` shows those there are";
     return error;
   }
-  return ToLease(TextAt(rows[0], 0));
+  return LeaseText{TextAt(rows[0], 0), TextAt(rows[0], 1), TextAt(rows[0], 2)};
+}
+
+Result<model::Lease> GetLease(Connection& db, const std::string& id) {
+  RINGFENCE_ASSIGN(const LeaseText text, GetLeaseText(db, id));
+  return ToLease(text.json);
 }
 
 Result<std::vector<NumberedLease>> ListLeases(Connection& db, const LeaseFilter& filter) {
@@ -238,14 +244,38 @@ Status PutToken(Connection& db, const Token& token) {
       {token.id, token.principal, Millis(token.expires), CanonicalJson(TokenToJson(token))}));
 }
 
+namespace {
+
+Error NoToken(const std::string& id) {
+  Error error = Missing("token", id);
+  error.hint = "`ringfence token list` shows those there are";
+  return error;
+}
+
+}  // namespace
+
 Result<Token> GetToken(Connection& db, const std::string& id) {
   RINGFENCE_ASSIGN(const auto rows, db.Run("SELECT record FROM tokens WHERE id = $1", {id}));
   if (rows.empty()) {
-    Error error = Missing("token", id);
-    error.hint = "`ringfence token list` shows those there are";
-    return error;
+    return NoToken(id);
   }
   return ToToken(TextAt(rows[0], 0));
+}
+
+// The record's last member, as canonical JSON sorts them, is "revoked": where it is empty there is
+// nothing more to learn from the record, and no need to read it with every request.
+Result<TokenUse> GetTokenUse(Connection& db, const std::string& id) {
+  RINGFENCE_ASSIGN(const auto rows,
+                   db.Run("SELECT principal, expires_ms, record FROM tokens WHERE id = $1", {id}));
+  if (rows.empty()) {
+    return NoToken(id);
+  }
+  const std::string& record = TextAt(rows[0], 2);
+  if (record.ends_with(",\"revoked\":\"\"}")) {
+    return TokenUse{TextAt(rows[0], 0), Timestamp(Milliseconds(IntAt(rows[0], 1))), {}};
+  }
+  RINGFENCE_ASSIGN(Token token, ToToken(record));
+  return TokenUse{std::move(token.principal), token.expires, std::move(token.revoked)};
 }
 
 Result<std::vector<Token>> ListTokens(Connection& db, const std::string& after,

@@ -21,6 +21,14 @@ namespace ringfence::store {
 Status InsertLease(Connection& db, const model::Lease& lease);
 Status UpdateLease(Connection& db, const model::Lease& lease);
 Result<model::Lease> GetLease(Connection& db, const std::string& id);  // kNotFound
+// A lease as it is stored, which is the JSON that the API answers with, unread: most reads need no
+// more than its tenant and state.
+struct LeaseText {
+  std::string tenant;
+  std::string state;
+  std::string json;
+};
+Result<LeaseText> GetLeaseText(Connection& db, const std::string& id);  // kNotFound
 struct LeaseFilter {
   std::string tenant;  // this and below; empty: all
   std::optional<model::LeaseState> state;
@@ -68,6 +76,13 @@ struct Token {
 };
 Status PutToken(Connection& db, const Token& token);
 Result<Token> GetToken(Connection& db, const std::string& id);  // kNotFound
+// What every request asks of its token.
+struct TokenUse {
+  std::string principal;
+  Timestamp expires;
+  std::string revoked;
+};
+Result<TokenUse> GetTokenUse(Connection& db, const std::string& id);  // kNotFound
 Result<std::vector<Token>> ListTokens(Connection& db, const std::string& after, std::int64_t limit);
 
 // Join tokens of nodes, until used.

@@ -37,23 +37,37 @@ CommitQueue::CommitQueue(Commit commit) : commit_(std::move(commit)) {
 }
 
 Status CommitQueue::Write(const Work& work) {
-  Job job{&work, {}, false};
-  std::unique_lock lock(mutex_);
-  if (waiting_.size() >= kWritersWaitingMax) {
-    return Error{Code::kExhausted, "too many writes are waiting for the disk",
-                 "try again in a moment"};
+  Job job;
+  job.work = &work;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= kWritersWaitingMax) {
+      return Error{Code::kExhausted, "too many writes are waiting for the disk",
+                   "try again in a moment"};
+    }
+    waiting_.push_back(&job);
+    if (waiting_.size() == 1) {
+      wake_.notify_all();
+    }
   }
-  waiting_.push_back(&job);
-  wake_.notify_all();
-  if (!done_.wait_for(lock, kTurnMax, [&] { return job.done; })) {
+  const auto is_done = [&] { return job.done; };
+  {
+    std::unique_lock lock(job.mutex);
+    if (job.ended.wait_for(lock, kTurnMax, is_done)) {
+      return job.status;
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
     const auto place = std::find(waiting_.begin(), waiting_.end(), &job);
     if (place != waiting_.end()) {
       waiting_.erase(place);
       return Error{Code::kUnavailable, "the database is too slow: the write never had its turn",
                    "try again in a moment"};
     }
-    done_.wait(lock, [&] { return job.done; });  // it is being committed: only that knows its end
   }
+  std::unique_lock lock(job.mutex);
+  job.ended.wait(lock, is_done);  // it is being committed: only that knows its end
   return job.status;
 }
 
@@ -80,13 +94,11 @@ void CommitQueue::Loop(const std::stop_token& stop) {
       }
     }
     commit_(batch);
-    {
-      const std::lock_guard lock(mutex_);
-      for (Job* job : batch) {
-        job->done = true;
-      }
+    for (Job* job : batch) {
+      const std::lock_guard lock(job->mutex);  // held to the end: then the job is gone
+      job->done = true;
+      job->ended.notify_one();
     }
-    done_.notify_all();
   }
 }
 

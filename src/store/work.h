@@ -35,9 +35,12 @@ class WorkConnection : public Connection {
 // Writes wait here, and a thread of the queue's commits them together. Any thread.
 class CommitQueue {
  public:
+  // Each waits on its own: a whole batch that wakes on one lock would stand in line for it.
   struct Job {
     const Work* work = nullptr;
     Status status;
+    std::mutex mutex;  // guards `done`
+    std::condition_variable ended;
     bool done = false;
   };
   // Runs every job of `batch` and says in its status what became of it.
@@ -60,7 +63,6 @@ class CommitQueue {
   const Commit commit_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::condition_variable_any done_;
   std::deque<Job*> waiting_;
   std::jthread thread_;  // last: stops before what it uses goes
 };

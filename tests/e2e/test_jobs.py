@@ -165,6 +165,15 @@ def test_environment_is_the_one_asked_for(ringfence, developer):
     assert "RINGFENCE_TOKEN" not in done.stdout and developer not in done.stdout
 
 
+def test_values_of_the_environment_are_shown_to_nobody(ringfence, developer):
+    words = ("run", *VISION, "--detach", "-e", "API_KEY=hunter2", "-e", "env=hunter3", "--", "true")
+    lease = ringfence.ok(*words, token=developer).strip()
+    for text in (ringfence.ok("lease", "show", lease, "--output", "json"),
+                 ringfence.ok("lease", "list", "--all", "--output", "json")):
+        assert "hunter" not in text
+        assert '"API_KEY"' in text and "(hidden)" in text
+
+
 def test_a_command_that_does_not_exist(ringfence, developer):
     done = ringfence("run", *VISION, "--", "no-such-program", token=developer)
     assert done.returncode == 127
