@@ -141,7 +141,8 @@ void Proxy::Serve(int client, const std::stop_token& stop) {
       if (cut != OnCommit::kPass) {
         closed_ = close_then_.load();
         if (cut == OnCommit::kCutAfter) {
-          (void)!::read(server, buffer.data(), buffer.size());  // it is done, and nobody hears of it
+          (void)!::read(server, buffer.data(),
+                        buffer.size());  // it is done, and nobody hears of it
         }
         going = false;
       }
