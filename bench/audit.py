@@ -108,19 +108,19 @@ def main():
         [(f"{options.writers} writers at the store, entries a second", common.spread([one["many"]["per_second"] for one in store], 0),
           "one by one on SQLite WAL/FULL: " + common.spread([one["one"]["per_second"] for one in store], 0) +
           f"; ratio {common.spread(store_ratios)}",
-          common.verdict(statistics.median(store_ratios) >= 20, "20 times one by one")),
+          common.verdict(statistics.median(store_ratios) >= 20, "20 times one by one"), "store"),
          ("its p99 acknowledgement, ms", common.spread(store_p99),
           "write and fdatasync of a page: median " + common.spread([one["sync"]["p50_us"] / 1000 for one in store]) +
           ", p99 " + common.spread([one["sync"]["p99_us"] / 1000 for one in store]),
-          common.verdict(statistics.median(store_p99) < 10, "under 10 ms")),
+          common.verdict(statistics.median(store_p99) < 10, "under 10 ms"), "store-p99"),
          (f"{options.writers} connections through the server, entries a second", common.spread(rates, 0),
           f"one by one: {common.spread(ones, 0)}; ratio {common.spread(ratios)}",
-          common.verdict(statistics.median(ratios) >= 20, "20 times one by one")),
+          common.verdict(statistics.median(ratios) >= 20, "20 times one by one"), "server"),
          ("its p99 acknowledgement, ms", common.spread(p99), "closed loop, TLS, policy and log included",
-          common.verdict(statistics.median(p99) < 10, "under 10 ms")),
+          common.verdict(statistics.median(p99) < 10, "under 10 ms"), "server-p99"),
          ("acknowledged to under a checkpoint, meanwhile, ms: median, p99, most",
           f"{statistics.median(lags):.0f}, {lags[int(len(lags) * 0.99)]:.0f}, {lags[-1]:.0f} of {len(lags)} samples", "-",
-          common.verdict(lags[-1] <= 1000, "within 1 s"))])
+          common.verdict(lags[-1] <= 1000, "within 1 s"), "checkpoint")])
 
 
 main()

@@ -5,6 +5,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import statistics
@@ -18,6 +19,7 @@ PROGRAM = BUILD / "ringfence"
 LOAD = BUILD / "bench" / "load"
 TENANT = "acme/research/vision"
 LEDGER = ROOT / "bench" / "LEDGER.md"
+SPECIFICATION = ROOT / "docs" / "specification.md"
 
 
 class Ringfence:
@@ -127,19 +129,27 @@ def commit():
 
 
 def record(title, command, rows):
-    """Prints rows of (what, result, against, verdict); with LEDGER=1 they go into the ledger too, newest first."""
+    """Prints rows of (what, result, against, verdict[, key]). With LEDGER=1 they go into the ledger too, newest
+    first, and what has a key into its place in the specification."""
     width = max(len(row[0]) for row in rows)
-    for what, result, against, verdict in rows:
-        print(f"{what:{width}}  {result}  |  {against}  |  {verdict}")
+    for what, result, against, said, *_ in rows:
+        print(f"{what:{width}}  {result}  |  {against}  |  {said}", flush=True)
     if os.environ.get("LEDGER") != "1":
         return
     lines = [f"## {datetime.date.today()} — {title}", "",
              f"*Machine* {machine()}. *Commit* {commit()}. *Command* `{command}`.", "",
              "| what | result | against, in the same run | verdict |", "|---|---|---|---|"]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    lines += ["| " + " | ".join(row[:4]) + " |" for row in rows]
     text = LEDGER.read_text()
     cut = text.find("\n## ") + 1
     LEDGER.write_text(text[:cut] + "\n".join(lines) + "\n\n" + text[cut:])
+    text = SPECIFICATION.read_text()
+    for _, result, against, said, *key in rows:
+        if key:
+            holds = "holds" if said.startswith("holds") else "**does not hold**"
+            value = f"{result}{'' if against == '-' else f' ({against})'}: {holds}, {datetime.date.today()}"
+            text = re.sub(rf"(<!--{key[0]}-->).*?(<!--/-->)", lambda found: found[1] + value + found[2], text)
+    SPECIFICATION.write_text(text)
 
 
 def verdict(holds, promise):

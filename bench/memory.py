@@ -25,7 +25,7 @@ def main():
         for name, promised in PROMISED_MB.items():
             used = common.resident_mb(pids[name])
             rows.append((f"{name}, resident, MB", f"{used:.1f}", f"{common.open_files(pids[name])} open files",
-                         common.verdict(used < promised, f"under {promised} MB")))
+                         common.verdict(used < promised, f"under {promised} MB"), f"{name}-mb"))
     common.record("resident memory, idle", f"bench/memory.py --idle {options.idle:g}", rows)
 
 

@@ -122,7 +122,7 @@ def main():
         "what a lease costs on top of runc", f"bench/run_latency.py --samples {options.samples}",
         [("`ringfence run -- true`, warm, median (least to most), ms", common.spread(ours),
           f"`runc run` of the same bundle: {common.spread(theirs)}; over it by {over:.1f}",
-          common.verdict(over <= PROMISE_MS, f"at most {PROMISE_MS} ms over runc"))])
+          common.verdict(over <= PROMISE_MS, f"at most {PROMISE_MS} ms over runc"), "run")])
 
 
 main()

@@ -112,14 +112,14 @@ def report(options, rows, jobs, requests, verified):
         early = max(files[: len(files) // 3])
         table.append((f"{name}: resident MB at the end, slope in MB an hour", f"{points[-1][1]:.1f}, {slope:+.2f}",
                       f"{min(y for _, y in points):.1f} to {max(y for _, y in points):.1f} after the first third",
-                      common.verdict(slope <= SLOPE_MB_PER_HOUR, "flat")))
+                      common.verdict(slope <= SLOPE_MB_PER_HOUR, "flat"), f"soak-{name}"))
         table.append((f"{name}: open files, most in the first and in the last third", f"{early}, {late}", "-",
                       common.verdict(late <= early + 8, "bounded")))
     table.append(("jobs run, failed", f"{jobs.ran}, {jobs.failed}", jobs.last_failure or "-",
-                  common.verdict(jobs.failed == 0, "none fails")))
+                  common.verdict(jobs.failed == 0, "none fails"), "soak-jobs"))
     table.append(("requests answered, unanswered", f"{requests.answered}, {requests.unanswered}",
                   ", ".join(f"{status}: {count}" for status, count in sorted(requests.statuses.items())),
-                  common.verdict(requests.unanswered == 0, "every one is answered")))
+                  common.verdict(requests.unanswered == 0, "every one is answered"), "soak-requests"))
     table.append(("p99 of a read, ms, by half minutes", common.spread(requests.p99_ms), "open loop", "-"))
     table.append(("the audit log afterwards", "verifies" if verified else "does not verify", "-",
                   common.verdict(verified, "verifies")))

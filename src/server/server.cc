@@ -9,6 +9,7 @@
 #include "crypto/sha256.h"
 #include "isolate/join_token.h"
 #include "os/file.h"
+#include "os/heap.h"
 #include "os/identity.h"
 #include "os/log.h"
 #include "os/signals.h"
@@ -244,6 +245,7 @@ Status Run(const ServerOptions& options) {
     return Error{Code::kFailedPrecondition, "the server never runs as root",
                  "`ringfence up` starts it as an unprivileged user; by hand, use your own account"};
   }
+  os::ShareHeaps();
   os::SetLogName("server");
   os::HoldSignals();
   const SystemClock clock;
