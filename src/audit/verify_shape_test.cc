@@ -15,8 +15,12 @@
 namespace ringfence::audit::verify {
 namespace {
 
+// Shapes are looked up by the first letters of the first value, so those stay the same here.
+constexpr const char* kHead = R"({"action":"lease.request.extended)";
+
 const std::vector<std::string> kTexts = {
-    "{}", R"({"action":"lease.request","actor":{"address":"10.0.0.1","kind":"user"},"version":1})",
+    "{}",
+    R"({"action":"lease.request.extended","actor":{"address":"10.0.0.1","kind":"user"},"version":1})",
     R"({"a":"","b":["x","y"],"c":[1,20,0,{"d":true,"e":null}],"f":123456789012345,"g1":{}})",
     R"({"a":0,"b":10,"c":"0123456789","d":[],"e":[[["deep"]],7],"zero0":0})"};
 
@@ -93,7 +97,9 @@ TEST(VerifyShapeTest, NumbersAreHeldToTheirRules) {
     for (const char* number : {"0", "7", "10", "999999999999999", "00", "01", "-1", "-0", "1.5",
                                "1e3", "9007199254740993", "1234567890123456", "", "1 ", "+1"}) {
       const std::string text = head + number + tail;
-      const bool simple = IsCanonical(text) && number[0] != '-';
+      // The rest is left to the full scan.
+      const bool simple =
+          IsCanonical(text) && number[0] != '-' && std::string_view(number).size() <= 15;
       EXPECT_EQ(cache.Fits(text), simple && HasShapes()) << text;
     }
   }
