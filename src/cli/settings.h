@@ -25,6 +25,8 @@ enum class Setting {
   kServerCaCertificate,
   kServerCaKey,
   kServerRequestsPerSecond,
+  kServerWitnesses,
+  kServerWitnessCa,
   kNodeName,
   kNodeDriverRoot,
   kNodeScenario,
@@ -37,7 +39,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 17;
+inline constexpr std::size_t kSettingCount = 19;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind { kText, kAddress, kFile, kFolder, kNumber, kWord, kNames, kSecret };

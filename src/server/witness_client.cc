@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <condition_variable>
+#include <mutex>
 
 #include "base/encoding.h"
 #include "os/log.h"
@@ -117,9 +119,8 @@ Result<std::unique_ptr<WitnessFeed>> WitnessFeed::Start(std::vector<OutsideWitne
   }
   WitnessFeed* const raw = feed.get();
   for (const std::unique_ptr<Line>& line : feed->lines_) {
-    feed->threads_.emplace_back([raw, &line = *line](const std::stop_token& stop) {
-      raw->Feed(line, stop);
-    });
+    feed->threads_.emplace_back(
+        [raw, &line = *line](const std::stop_token& stop) { raw->Feed(line, stop); });
   }
   return feed;
 }
@@ -133,39 +134,27 @@ WitnessFeed::~WitnessFeed() {
   }
 }
 
-void WitnessFeed::Wake() {
-  {
-    const std::lock_guard lock(mutex_);
-    ++wakes_;
-  }
-  woken_.notify_all();
-}
-
+// However fast the log grows, a witness is asked once in `least`.
 void WitnessFeed::Feed(Line& line, const std::stop_token& stop) {
   std::string cosigned;  // the newest note that it has cosigned
-  std::uint64_t wakes = 0;
-  for (std::chrono::milliseconds pause = pace_.least; !stop.stop_requested();) {
+  std::chrono::milliseconds pause = pace_.least;
+  std::mutex mutex;
+  std::condition_variable_any never;
+  while (!stop.stop_requested()) {
     const std::optional<SignedHead> newest = hooks_.newest();
-    bool failed = false;
-    const bool offers = newest.has_value() && newest->head.size != 0 && newest->note != cosigned;
-    if (offers) {
+    if (newest.has_value() && newest->head.size != 0 && newest->note != cosigned) {
       const Status status = Offer(line, *newest);
       if (stop.stop_requested()) {
         return;
       }
       Tell(line, status, newest->head.size);
-      failed = !status.has_value();
-      cosigned = failed ? cosigned : newest->note;
-      pause = failed ? std::min(pause * 2, pace_.most) : pace_.least;
+      if (status.has_value()) {
+        cosigned = newest->note;
+      }
+      pause = status.has_value() ? pace_.least : std::min(pause * 2, pace_.most);
     }
-    std::unique_lock lock(mutex_);
-    if (offers) {  // however fast the log grows, a witness is asked no more often than this
-      (void)woken_.wait_for(lock, stop, pause, [] { return false; });
-    }
-    if (!failed) {
-      (void)woken_.wait(lock, stop, [&] { return wakes_ != wakes; });
-      wakes = wakes_;
-    }
+    std::unique_lock lock(mutex);
+    (void)never.wait_for(lock, stop, pause, [] { return false; });
   }
 }
 

@@ -5,10 +5,8 @@
 // or hostile holds up nothing here.
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,7 +51,7 @@ class WitnessFeed {
         keep;
   };
   struct Pace {
-    std::chrono::milliseconds least{1000};  // between two offers to one witness
+    std::chrono::milliseconds least{1000};  // between two looks for a new checkpoint
     std::chrono::milliseconds most{60000};  // after failures, doubled each time
   };
 
@@ -63,9 +61,6 @@ class WitnessFeed {
   ~WitnessFeed();  // cancels what is under way
   WitnessFeed(const WitnessFeed&) = delete;
   WitnessFeed& operator=(const WitnessFeed&) = delete;
-
-  // There may be a new checkpoint. Any thread.
-  void Wake();
 
  private:
   // One witness and what is known of it; its thread's alone, but for client->Cancel().
@@ -84,9 +79,6 @@ class WitnessFeed {
 
   const Hooks hooks_;
   const Pace pace_;
-  std::mutex mutex_;  // of wakes_
-  std::uint64_t wakes_ = 0;
-  std::condition_variable_any woken_;
   std::vector<std::unique_ptr<Line>> lines_;
   std::vector<std::jthread> threads_;  // last: they stop before what they use goes
 };
