@@ -88,17 +88,24 @@ struct ShapeCache::Matcher {
            __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("pclmul") != 0;
   }
 
-  RINGFENCE_WIDE static std::uint64_t There(std::string_view text, std::size_t at) {
-    return text.size() - at >= kBlock
-               ? ~std::uint64_t{0}
-               : _bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(text.size() - at));
+  // The characters from `at` on, zero where there are none, and a bit for each that there is.
+  struct Block {
+    __m512i text;
+    std::uint64_t there;
+  };
+  RINGFENCE_WIDE static Block BlockAt(std::string_view text, std::size_t at) {
+    if (text.size() - at >= kBlock) {
+      return {_mm512_loadu_si512(text.data() + at), ~std::uint64_t{0}};
+    }
+    const std::uint64_t there =
+        _bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(text.size() - at));
+    return {_mm512_maskz_loadu_epi8(there, text.data() + at), there};
   }
 
   RINGFENCE_WIDE static void Mark(std::string_view text, Marks& marks) {
     std::uint64_t special = 0;
     for (std::size_t at = 0; at < text.size(); at += kBlock) {
-      const std::uint64_t there = There(text, at);
-      const __m512i block = _mm512_maskz_loadu_epi8(there, text.data() + at);
+      const auto [block, there] = BlockAt(text, at);
       // Signed: what is not ASCII counts as less than a space, too.
       special |= _mm512_mask_cmplt_epi8_mask(there, block, _mm512_set1_epi8(' ')) |
                  _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8('\\'));
@@ -152,9 +159,8 @@ struct ShapeCache::Matcher {
       in_string = TopBit(string);
       in_value = TopBit(value);
 
-      const std::uint64_t there = There(text, at);
+      auto [block, there] = BlockAt(text, at);
       std::uint64_t keep = there & ~(value & ~value_quote);
-      __m512i block = _mm512_maskz_loadu_epi8(there, text.data() + at);
       const std::uint64_t digit = marks.digit[at / kBlock] & ~string;
       if ((digit | digits_before) != 0) {
         const std::uint64_t first = digit & ~((digit << 1U) | (digits_before >> 63U));

@@ -263,8 +263,9 @@ TEST(WitnessClientParseTest, SettingsAreReadOrRefused) {
   EXPECT_EQ((*two)[1].target, "/x/y/add-checkpoint");
   for (const std::string& bad :
        {std::string("https://a.example"), "http://a.example " + vkey, "https:// " + vkey,
-        "https://a.example " + log_vkey, "https://a.example zzz", "https://a/?q " + vkey,
-        "https://u@a/ " + vkey, vkey, std::string(","), "https://a " + vkey + ", "}) {
+        "https://a.example " + log_vkey, std::string("https://a.example zzz"),
+        "https://a/?q " + vkey, "https://u@a/ " + vkey, vkey, std::string(","),
+        "https://a " + vkey + ", "}) {
     EXPECT_FALSE(ParseWitnesses(bad).has_value()) << bad;
   }
   std::string many;
