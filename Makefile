@@ -9,7 +9,7 @@
 .DEFAULT_GOAL := help
 export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL BENCH
 
-.PHONY: help setup build up down test tour bench soak fmt lint fuzz gpu-test tsan clean
+.PHONY: help setup build up down test tour bench soak fmt lint fuzz peers gpu-test tsan clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -59,6 +59,10 @@ lint: ## check format, layers, scripts, and clang-tidy on what changed (ALL=1: o
 fuzz: ## run each fuzzer for FUZZ_SECONDS (default 60) with libFuzzer, ASan and UBSan
 	@scripts/setup.sh build fuzz
 	@scripts/fuzz.sh
+
+peers: ## other implementations judge the audit log: Go's tlog, Tessera, a tlog-witness (needs Go)
+	@scripts/setup.sh build run test
+	@scripts/peers.sh
 
 gpu-test: ## try the stand-ins and the scrub against a real NVIDIA driver (on a GPU machine)
 	@scripts/setup.sh build run test

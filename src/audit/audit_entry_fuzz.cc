@@ -5,6 +5,7 @@
 
 #include "audit/entry.h"
 #include "audit/verify_json.h"
+#include "audit/verify_shape.h"
 
 namespace {
 using namespace ringfence;  // NOLINT(google-build-using-namespace): one short program
@@ -41,6 +42,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool passes = audit::verify::WhyNotCanonical(text) == nullptr;
   if (passes != canonical && size <= audit::kEntryBytesMax) {
     std::abort();
+  }
+  // Shapes of whatever came before must not let pass what the full scan refuses.
+  static audit::verify::ShapeCache shapes;
+  if (shapes.Fits(text) && !passes) {
+    std::abort();
+  }
+  if (passes) {
+    shapes.Learn(text);
   }
   const auto entry = audit::Entry::Parse(bytes);
   if (entry.has_value()) {

@@ -101,8 +101,9 @@ class LogCheck {
     std::uint64_t missing = 0;
     for (std::uint64_t index = 0; index < tiles; ++index) {
       LeafTile tile = pool.Next();
-      const bool nothing = std::none_of(tile.leaves.begin(), tile.leaves.end(),
-                                        [](const Subtree& leaf) { return leaf.known; });
+      const bool nothing =
+          tile.clean.empty() && std::none_of(tile.leaves.begin(), tile.leaves.end(),
+                                             [](const Subtree& leaf) { return leaf.known; });
       missing = nothing ? missing + 1 : 0;
       tree.Add(std::move(tile));
       const std::uint64_t done = std::min(note.size, (index + 1) * kSpan);

@@ -9,8 +9,8 @@ namespace {
 
 // Adds a row of subtrees of one height, from its right end, to the root of what lies to the right
 // of them: as RFC 6962 has it, the largest perfect tree stands leftmost.
-template <typename Side>
-std::optional<Digest> FoldLeft(const std::vector<Subtree>& row, std::size_t count,
+template <typename Part, typename Side>
+std::optional<Digest> FoldLeft(const std::vector<Part>& row, std::size_t count,
                                std::optional<Digest> right, const Side& side) {
   std::size_t end = count;
   for (std::size_t span = 1; end != 0; span *= 2) {
@@ -66,6 +66,7 @@ void TreeCheck::Add(LeafTile tile) {
   for (std::string& problem : tile.problems) {
     report_.problems.push_back(std::move(problem));
   }
+  clean_ = std::move(tile.clean);
   leaves_ = std::move(tile.leaves);
   leaves_first_ = tile.index * kSpan;
   whole_ = tile.whole;
@@ -74,7 +75,8 @@ void TreeCheck::Add(LeafTile tile) {
 // Moves the leaf tile added last, when it is full, to the level above.
 void TreeCheck::Flush() {
   if (whole_.has_value()) {
-    leaves_first_ += leaves_.size();
+    leaves_first_ += kSpan;
+    clean_.clear();
     leaves_.clear();
     AddSubtree(1, *whole_);
     whole_.reset();
@@ -160,14 +162,21 @@ std::optional<TreeCheck::Roots> TreeCheck::RootAt(std::uint64_t count) const {
   }
   const auto in_leaves = static_cast<std::size_t>(count - leaves_first_);
   const auto is_known = [](const Subtree& part) { return part.known; };
-  if (!std::all_of(leaves_.begin(), leaves_.begin() + static_cast<std::ptrdiff_t>(in_leaves),
-                   is_known)) {
-    return std::nullopt;
-  }
   const auto from_entries = [](const Subtree& part) { return part.from_entries; };
   const auto from_tiles = [](const Subtree& part) { return part.from_tiles; };
-  std::optional<Digest> entries = FoldLeft(leaves_, in_leaves, std::nullopt, from_entries);
-  std::optional<Digest> tiles = FoldLeft(leaves_, in_leaves, std::nullopt, from_tiles);
+  std::optional<Digest> entries;
+  std::optional<Digest> tiles;
+  if (clean_.empty()) {
+    if (!std::all_of(leaves_.begin(), leaves_.begin() + static_cast<std::ptrdiff_t>(in_leaves),
+                     is_known)) {
+      return std::nullopt;
+    }
+    entries = FoldLeft(leaves_, in_leaves, std::nullopt, from_entries);
+    tiles = FoldLeft(leaves_, in_leaves, std::nullopt, from_tiles);
+  } else {
+    entries = FoldLeft(clean_, in_leaves, std::nullopt, [](const Digest& leaf) { return leaf; });
+    tiles = entries;
+  }
   for (unsigned level = 1; level < kLevels; ++level) {
     const std::vector<Subtree>& row = open_[level];
     if (!std::all_of(row.begin(), row.end(), is_known)) {

@@ -11,6 +11,7 @@
 
 #include "audit/verify.h"
 #include "audit/verify_files.h"
+#include "audit/verify_shape.h"
 #include "base/bytes.h"
 
 namespace ringfence::audit::verify {
@@ -34,7 +35,8 @@ struct Subtree {
 struct LeafTile {
   std::uint64_t index = 0;
   std::uint64_t entries_read = 0;
-  std::vector<Subtree> leaves;
+  std::vector<Digest> clean;     // the leaves, where entries and tile agree in all of them
+  std::vector<Subtree> leaves;   // the leaves otherwise
   std::optional<Subtree> whole;  // when it is full
   std::vector<BadRange> bad;
   std::vector<std::string> problems;
@@ -43,6 +45,8 @@ struct LeafTile {
 struct LeafRoom {
   Bytes tile;
   Bytes bundle;
+  std::array<Digest, kSpan> hashes;
+  ShapeCache shapes;
 };
 LeafTile CheckLeafTile(const std::string& folder, std::uint64_t index, std::uint64_t width,
                        LeafRoom& room);
@@ -75,7 +79,8 @@ class TreeCheck {
   std::string folder_;
   VerifyReport& report_;
   std::uint64_t bad_unnamed_ = 0;
-  std::vector<Subtree> leaves_;     // of the leaf tile added last
+  std::vector<Digest> clean_;       // the leaves of the leaf tile added last: either these
+  std::vector<Subtree> leaves_;     // or those
   std::uint64_t leaves_first_ = 0;  // index of the first of them
   std::optional<Subtree> whole_;    // of all of them, until it moves to the level above
   // Of each level from 1 on: the subtrees of its tile that is not full yet.

@@ -59,6 +59,8 @@ int RunServer(const Settings& settings) {
   options.names = settings.Names(Setting::kServerNames);
   options.ca_certificate_file = settings.Text(Setting::kServerCaCertificate);
   options.ca_key_file = settings.Text(Setting::kServerCaKey);
+  options.witnesses = settings.Text(Setting::kServerWitnesses);
+  options.witness_ca_file = settings.Text(Setting::kServerWitnessCa);
   options.requests_per_second_per_address =
       static_cast<double>(settings.Number(Setting::kServerRequestsPerSecond));
   // Set by `up` alone: how it gets to sign in the local administrator and let its node join.

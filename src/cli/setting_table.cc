@@ -30,6 +30,12 @@ constexpr SettingSpec kTable[kSettingCount] = {
      "<state>/server/ringfence.db",
      "where records are kept: an SQLite file, or postgresql://USER@HOST/DATABASE for several "
      "servers"},
+    {Setting::kServerWitnesses, "server.witnesses", "RINGFENCE_SERVER_WITNESSES", "",
+     ValueKind::kText, "",
+     "outside witnesses of the audit log: URL, space, verifier key; commas between"},
+    {Setting::kServerWitnessCa, "server.witness_ca", "RINGFENCE_SERVER_WITNESS_CA", "",
+     ValueKind::kFile, "/etc/ssl/certs/ca-certificates.crt",
+     "PEM file of the CAs that prove the servers of server.witnesses"},
     {Setting::kNodeName, "node.name", "RINGFENCE_NODE_NAME", "node-name", ValueKind::kText,
      "<host name>", "what this node is called"},
     {Setting::kNodeDriverRoot, "node.driver_root", "RINGFENCE_DRIVER_ROOT", "driver-root",

@@ -27,6 +27,8 @@ enum class Setting {
   kServerCaKey,
   kServerRequestsPerSecond,
   kServerDatabase,
+  kServerWitnesses,
+  kServerWitnessCa,
   kNodeName,
   kNodeDriverRoot,
   kNodeScenario,
@@ -39,7 +41,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 19;
+inline constexpr std::size_t kSettingCount = 21;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

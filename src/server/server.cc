@@ -15,6 +15,7 @@
 #include "os/signals.h"
 #include "server/core.h"
 #include "server/router.h"
+#include "server/witness_client.h"
 #include "store/shared_records.h"
 
 namespace ringfence::server {
@@ -23,6 +24,7 @@ namespace {
 constexpr std::chrono::seconds kTick{1};
 constexpr unsigned kTicksPerSweep = 5;
 constexpr Milliseconds kLocalTokenLife = std::chrono::hours(24 * 365);
+constexpr std::size_t kCaFileBytesMax = 256 * 1024;
 constexpr Milliseconds kLocalJoinLife = std::chrono::minutes(15);
 
 const audit::Actor kSystem{"ringfence", "system", "", ""};
@@ -238,6 +240,32 @@ void Tend(Core& core, net::Server& http, const KeyOptions& key_options) {
   }
 }
 
+// None where none is set.
+Result<std::unique_ptr<WitnessFeed>> FeedWitnesses(Core& core, const ServerOptions& options) {
+  RINGFENCE_ASSIGN(std::vector<OutsideWitness> witnesses, ParseWitnesses(options.witnesses));
+  if (witnesses.empty()) {
+    return std::unique_ptr<WitnessFeed>();
+  }
+  RINGFENCE_ASSIGN(std::string ca_pem, os::ReadText(options.witness_ca_file, kCaFileBytesMax));
+  WitnessFeed::Hooks hooks;
+  hooks.newest = [&core]() -> std::optional<SignedHead> {
+    if (!core.sequencer().leads()) {
+      return std::nullopt;
+    }
+    Sequencer::Published published = core.sequencer().published();
+    return SignedHead{published.head, std::move(published.note)};
+  };
+  hooks.proof = [&core](std::uint64_t from, std::uint64_t to) {
+    return audit::ConsistencyProof(core.sequencer().folder(), from, to);
+  };
+  hooks.keep = [&core](const audit::TreeHead& head, const std::string& witness,
+                       const std::string& line) {
+    const bool is_newest = core.sequencer().published().head == head;
+    return is_newest ? core.sequencer().AddCosignature(witness, line) : Status();
+  };
+  return WitnessFeed::Start(std::move(witnesses), std::move(ca_pem), std::move(hooks), {});
+}
+
 }  // namespace
 
 Status Run(const ServerOptions& options) {
@@ -277,9 +305,11 @@ Status Run(const ServerOptions& options) {
   RINGFENCE_TRY(RecordPolicy(*core));
   RINGFENCE_TRY(RecordStart(*core, raw->address()));
   RINGFENCE_TRY(WriteLocalFile(*core, options));
+  RINGFENCE_ASSIGN(auto witnesses, FeedWitnesses(*core, options));
   os::Log(os::Level::kInfo, "serving", {{"address", raw->address()}});
   Tend(*core, *raw, key_options);
   os::Log(os::Level::kInfo, "stopping");
+  witnesses.reset();
   audit::Entry stopped = core->NewEntry(kSystem, "server.stop");
   stopped.result = "ok";
   const Status recorded = core->RecordAlone(stopped);

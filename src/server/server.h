@@ -19,6 +19,8 @@ struct ServerOptions {
   std::vector<std::string> names;
   std::string ca_certificate_file;
   std::string ca_key_file;
+  std::string witnesses;        // outside of this cluster: see ParseWitnesses
+  std::string witness_ca_file;  // proves their servers
   double requests_per_second_per_address = 2000;
   Milliseconds keep_output = std::chrono::hours(24 * 30);  // after the lease has closed
   // Where to leave what `ringfence up` needs to sign in the local administrator and to let its
