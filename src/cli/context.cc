@@ -11,6 +11,13 @@ Error NothingHere() {
                "start one with `ringfence up` (or `make up`), or name one with --server"};
 }
 
+// What `up` wrote for the command line; else what a server that systemd started leaves for root.
+std::string FindContext(const Settings& settings) {
+  const std::string of_up = ContextPath(settings);
+  const std::string of_server = settings.state() + "/server/local.json";
+  return !os::Exists(of_up) && os::Exists(of_server) ? of_server : of_up;
+}
+
 }  // namespace
 
 std::string ContextPath(const Settings& settings) { return settings.state() + "/cli/context.json"; }
@@ -47,7 +54,7 @@ Status WriteContext(const std::string& path, const Connection& connection) {
 }
 
 Result<Connection> Connect(const Settings& settings) {
-  const std::string path = ContextPath(settings);
+  const std::string path = FindContext(settings);
   Connection connection;
   const bool have_context = os::Exists(path);
   if (have_context) {

@@ -32,6 +32,7 @@ enum class Setting {
   kNodeUidBase,
   kPolicyFolder,
   kLogLevel,
+  kLogFormat,
   kClientServer,
   kClientCa,
   kClientToken,
