@@ -72,9 +72,10 @@ CommandTable DaemonCommands() {
       {.path = "jailer",
        .group = Group::kOperate,
        .summary = "Run only a node's jailer (root), and let its agent connect.",
-       .details = "For a service manager, which starts `agent --jailer` beside it. The first of the\n"
-                  "agent's user to connect is its agent; then the socket is gone. By hand, use\n"
-                  "`agent`, which is both.",
+       .details =
+           "For a service manager, which starts `agent --jailer` beside it. The first of the\n"
+           "agent's user to connect is its agent; then the socket is gone. By hand, use\n"
+           "`agent`, which is both.",
        .options = {{.name = "socket",
                     .value = "PATH",
                     .help = "where the agent will connect",

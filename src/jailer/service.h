@@ -28,7 +28,7 @@ struct ServiceParts {
   isolate::WorkerPlace worker_place;
   os::UniqueFd socket;   // our end of the pair, non-blocking
   os::UniqueFd signals;  // SIGCHLD, SIGTERM, SIGINT
-  int agent_pid = 0;  // our child; 0: it connected, and is the service manager's to end
+  int agent_pid = 0;     // our child; 0: it connected, and is the service manager's to end
 };
 
 class Service {

@@ -56,7 +56,7 @@ std::string Quoted(std::string_view text) {
 // Whether standard error is the journal's stream, which takes a priority before each line.
 bool StandardErrorIsJournal() {
   const char* const stream = std::getenv("JOURNAL_STREAM");  // "DEVICE:INODE"
-  struct stat facts {};
+  struct stat facts{};
   return stream != nullptr && fstat(STDERR_FILENO, &facts) == 0 &&
          std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino) == stream;
 }
