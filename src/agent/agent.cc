@@ -315,7 +315,11 @@ Status Run(const AgentOptions& options) {
   }
   RINGFENCE_TRY(isolate::EnterAgentSandbox({options.state_folder, {}, PortsOf(server)}));
 
-  const auto jailer = isolate::JailerClient::Attach(os::UniqueFd(options.jailer_fd));
+  // At once: whoever waits for the jailer would take its end for a scrub or a start that failed,
+  // and tell the server so. The next pair knows better.
+  const auto jailer = isolate::JailerClient::Attach(os::UniqueFd(options.jailer_fd), [] {
+    End(Error{Code::kUnavailable, "the jailer ended the pair"});
+  });
   RINGFENCE_ASSIGN(crypto::SigningKey witness_key,
                    OpenWitnessKey(options.state_folder + "/witness.key"));
   RINGFENCE_ASSIGN(Credentials credentials, JoinOrLoad(options, *jailer, join, witness_key));

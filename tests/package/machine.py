@@ -55,10 +55,7 @@ def base(deb):
     run("debootstrap", "--variant=minbase", f"--include={INCLUDE}", codename, making, uri)
     run("chroot", making, "apt-get", "-q", "satisfy", "-y", "--no-install-recommends", depends,
         env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
-    # What differs from machine to machine, or would be a surprise in a test.
-    for path in ("etc/machine-id", "var/lib/dbus/machine-id"):
-        (making / path).unlink(missing_ok=True)
-    (making / "etc/machine-id").write_text("uninitialized\n")
+    (making / "etc/machine-id").write_text(f"{name}{name}\n")  # or systemd takes it for a first boot
     making.rename(folder)
     return folder
 
@@ -133,7 +130,7 @@ class Machine:
         text = self.shell(
             "find / -xdev -mindepth 1 "
             "\\( -path /var/log/journal -o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg "
-            "-o -path /root -o -path /var/tmp -o -path /var/lib/systemd -o -path /.outside \\) -prune "
+            "-o -path /root -o -path /var/tmp -o -path /var/lib/systemd -o -path /var/lib/logrotate -o -path /.outside \\) -prune "
             "-o -not -name '*-' -printf '%p %U\\n' | sort"
         )
         return set(text.splitlines())

@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import time
 
@@ -70,6 +69,17 @@ def blocks(page):
 
 def active(machine, *units):
     return all(machine("systemctl", "is-active", unit, check=False).strip() == "active" for unit in units)
+
+
+def wait_until_healthy(machine):
+    """Nothing wrong, and no GPU left to be scrubbed."""
+    def healthy():
+        try:
+            status = json.loads(machine("ringfence", "status", "-o", "json", check=False))
+        except ValueError:  # the server is away
+            return False
+        return status["healthy"] and status["gpus"]["total"] == status["gpus"]["free"]
+    wait_until(healthy, "all to be healthy")
 
 
 def main_pid(machine, unit):
@@ -139,11 +149,11 @@ class TestLife:
         if victim != "ringfence-server":  # one never goes on without the other
             for unit in ("ringfence-node", "ringfence-agent"):
                 assert main_pid(machine, unit) != before[unit]
-        wait_until(lambda: json.loads(machine("ringfence", "status", "-o", "json", check=False) or "{}").get("healthy"),
-                   "all to be healthy")
+        wait_until_healthy(machine)
         assert machine("ringfence", "run", "-t", "acme/research/vision", "--", "echo", "again") == "again\n"
 
     def test_stop_stops_both_and_leaves_no_box(self, machine):
+        wait_until_healthy(machine)
         machine("ringfence", "run", "-t", "acme/research/vision", "--detach", "--", "sleep", "1000")
         wait_until(lambda: machine.shell("pgrep -c sleep || true").strip() != "0", "the job to run")
         machine("systemctl", "stop", "ringfence-node")
@@ -152,7 +162,8 @@ class TestLife:
         assert machine("systemctl", "is-failed", "ringfence-node", "ringfence-agent", check=False).split() == [
             "inactive", "inactive"]
         machine("systemctl", "start", "ringfence-node")
-        wait_until(lambda: active(machine, *ALL), "the node to start")
+        wait_until_healthy(machine)
+        assert active(machine, *ALL)
 
     def test_upgrade_keeps_state_and_edits(self, machine, debs):
         size = json.loads(machine("ringfence", "status", "-o", "json"))["audit"]["entries"]
@@ -161,7 +172,7 @@ class TestLife:
         machine("apt-get", "install", "-y", "-o", "Dpkg::Options::=--force-confold", f"/root/{debs[1].name}")
         assert "an edit of mine" in machine("cat", "/etc/ringfence/ringfence.yaml")
         assert "gpus: 5" in machine("cat", "/etc/ringfence/policy/quotas.yaml")
-        wait_until(lambda: active(machine, *ALL), "the services")
+        wait_until_healthy(machine)
         assert main_pid(machine, "ringfence-server") != before["ringfence-server"]
         assert main_pid(machine, "ringfence-node") == before["ringfence-node"]  # its jobs would end
         after = json.loads(machine("ringfence", "status", "-o", "json", check=False))["audit"]["entries"]
@@ -176,7 +187,7 @@ class TestLife:
 
     def test_remove_keeps_state_and_installing_again_goes_on(self, machine, debs):
         machine("apt-get", "remove", "-y", "ringfence")
-        assert machine.shell("pgrep -f ringfence || true").strip() == ""
+        assert machine.shell("pgrep -f '^(/usr/bin/ringfence|ringfence-jailer)' || true").strip() == ""
         machine.shell("test -f /var/lib/ringfence/server/ringfence.db && test -f /etc/ringfence/ringfence.yaml "
                       "&& getent passwd ringfence && ! command -v ringfence")
         machine("apt-get", "install", "-y", f"/root/{debs[1].name}")
