@@ -11,16 +11,15 @@ Error NothingHere() {
                "start one with `ringfence up` (or `make up`), or name one with --server"};
 }
 
-// What `up` wrote for the command line; else what a server that systemd started leaves for root.
+}  // namespace
+
+std::string ContextPath(const Settings& settings) { return settings.state() + "/cli/context.json"; }
+
 std::string FindContext(const Settings& settings) {
   const std::string of_up = ContextPath(settings);
   const std::string of_server = settings.state() + "/server/local.json";
   return !os::Exists(of_up) && os::Exists(of_server) ? of_server : of_up;
 }
-
-}  // namespace
-
-std::string ContextPath(const Settings& settings) { return settings.state() + "/cli/context.json"; }
 
 Result<Connection> ReadContext(const std::string& path) {
   RINGFENCE_ASSIGN(const std::string text, os::ReadText(path, kContextBytesMax));
