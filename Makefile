@@ -9,7 +9,8 @@
 .DEFAULT_GOAL := help
 export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL BENCH
 
-.PHONY: help setup build up down test tour bench soak fmt lint fuzz peers gpu-test tsan clean
+.PHONY: help setup build up down test tour bench soak fmt lint fuzz peers gpu-test tsan package \
+  package-test clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -72,6 +73,16 @@ gpu-test: ## try the stand-ins and the scrub against a real NVIDIA driver (on a 
 tsan: ## unit tests under the thread sanitizer
 	@scripts/setup.sh build run test
 	@PRESET=tsan UNIT_ONLY=1 scripts/test.sh
+
+package: ## make build/package/ringfence_VERSION_ARCH.deb
+	@scripts/setup.sh build package
+	@scripts/build.sh release
+	@scripts/package.sh
+
+package-test: ## install, use, upgrade and purge the package on a bare Debian booted in namespaces (root)
+	@scripts/setup.sh build package package-test
+	@scripts/build.sh release
+	@RINGFENCE_BUILD_DIR=$(CURDIR)/build/release /usr/bin/python3 -B -m pytest -p no:cacheprovider -q tests/package
 
 clean: ## remove everything that was built (not the state of `make up`)
 	@rm -rf build

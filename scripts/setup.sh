@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs from Debian's packages, for the groups that are named, what is not there yet.
 # With nothing missing it only asks dpkg, changes nothing and needs no network.
-#   scripts/setup.sh build|run|test|bench|format|lint|fuzz ...
+#   scripts/setup.sh build|run|test|bench|package|package-test|format|lint|fuzz ...
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -10,12 +10,15 @@ packages_of() {
     build) say g++ cmake ninja-build ccache pkg-config libboost1.81-dev libboost-json1.81-dev \
                libssl-dev libsqlite3-dev libpq-dev libyaml-cpp-dev libseccomp-dev ;;
     run) say runc ;;
-    test) say libgtest-dev python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql ;;
     bench) say python3 util-linux ;;
+    test) say libgtest-dev python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql \
+              dpkg-dev binutils lintian systemd man-db bash zsh fish ;;
+    package) say dpkg-dev binutils ;;
+    package-test) say python3 python3-pytest debootstrap util-linux ;;
     format) say clang-format-19 ;;
     lint) say clang-tidy-19 python3 ;;
     fuzz) say clang-19 libclang-rt-19-dev ;;
-    *) die "unknown group \"$1\"" "the groups are build, run, test, bench, format, lint and fuzz" ;;
+    *) die "unknown group \"$1\"" "the groups are build, run, test, bench, package, package-test, format, lint and fuzz" ;;
   esac
 }
 

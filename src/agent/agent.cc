@@ -16,6 +16,7 @@
 #include "net/address.h"
 #include "os/file.h"
 #include "os/log.h"
+#include "os/notify.h"
 #include "os/signals.h"
 
 namespace ringfence::agent {
@@ -251,6 +252,7 @@ void Renewal(Node& node) {
 }
 
 [[noreturn]] void End(const Status& ended) {
+  os::NotifyManager("STOPPING=1");
   os::Log(os::Level::kInfo, "stopping",
           {{"why", ended.has_value() ? "told to" : ended.error().message}});
   // The other threads wait for boxes that the jailer ends after us, or for a server that may be
@@ -261,6 +263,7 @@ void Renewal(Node& node) {
 
 // Reports until told to stop, or until the jailer is gone; then ends the process.
 [[noreturn]] void Tend(Node& node) {
+  os::NotifyManager("READY=1");  // a server that is away for now is no reason to start us again
   Link link(node.holder);
   std::optional<std::jthread> work;  // once the server knows that this node has started
   auto next_inventory = std::chrono::steady_clock::now();
@@ -274,6 +277,7 @@ void Renewal(Node& node) {
         next_inventory = now + kInventoryEvery;
       }
       if (reported.has_value() && !work.has_value()) {
+        os::NotifyManager("STATUS=reports to " + node.holder.Get().server);
         work.emplace([&node](const std::stop_token& stop) { Work(node, stop); });
       }
       if (!reported.has_value()) {
@@ -311,7 +315,11 @@ Status Run(const AgentOptions& options) {
   }
   RINGFENCE_TRY(isolate::EnterAgentSandbox({options.state_folder, {}, PortsOf(server)}));
 
-  const auto jailer = isolate::JailerClient::Attach(os::UniqueFd(options.jailer_fd));
+  // At once: whoever waits for the jailer would take its end for a scrub or a start that failed,
+  // and tell the server so. The next pair knows better.
+  const auto jailer = isolate::JailerClient::Attach(os::UniqueFd(options.jailer_fd), [] {
+    End(Error{Code::kUnavailable, "the jailer ended the pair"});
+  });
   RINGFENCE_ASSIGN(crypto::SigningKey witness_key,
                    OpenWitnessKey(options.state_folder + "/witness.key"));
   RINGFENCE_ASSIGN(Credentials credentials, JoinOrLoad(options, *jailer, join, witness_key));

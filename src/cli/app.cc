@@ -78,9 +78,11 @@ int RunDaemon(const Daemons& daemons, const Parsed& parsed, const Settings& sett
   if (parsed.path == "server") {
     return daemons.server(settings);
   }
-  AgentOptions options;
-  options.join_token_file = parsed.Value("join-token").value_or("");
-  return daemons.agent(settings, options);
+  const std::string join_token = parsed.Value("join-token").value_or("");
+  if (parsed.path == "jailer") {
+    return daemons.jailer(settings, {join_token, parsed.Value("socket").value_or("")});
+  }
+  return daemons.agent(settings, {join_token, parsed.Value("jailer").value_or("")});
 }
 
 // A result that nobody could read is no success.

@@ -40,7 +40,7 @@ Result<std::string> LogKey(Invocation& invocation) {
   if (const auto given = invocation.parsed.Value("key")) {
     return KeyOf(*given);
   }
-  const std::string path = ContextPath(invocation.settings);
+  const std::string path = FindContext(invocation.settings);
   if (os::Exists(path)) {
     RINGFENCE_ASSIGN(const Connection context, ReadContext(path));
     if (!context.log_vkey.empty()) {

@@ -15,6 +15,12 @@ Error NothingHere() {
 
 std::string ContextPath(const Settings& settings) { return settings.state() + "/cli/context.json"; }
 
+std::string FindContext(const Settings& settings) {
+  const std::string of_up = ContextPath(settings);
+  const std::string of_server = settings.state() + "/server/local.json";
+  return !os::Exists(of_up) && os::Exists(of_server) ? of_server : of_up;
+}
+
 Result<Connection> ReadContext(const std::string& path) {
   RINGFENCE_ASSIGN(const std::string text, os::ReadText(path, kContextBytesMax));
   const auto read = [&]() -> Result<Connection> {
@@ -47,7 +53,7 @@ Status WriteContext(const std::string& path, const Connection& connection) {
 }
 
 Result<Connection> Connect(const Settings& settings) {
-  const std::string path = ContextPath(settings);
+  const std::string path = FindContext(settings);
   Connection connection;
   const bool have_context = os::Exists(path);
   if (have_context) {

@@ -23,6 +23,9 @@ struct Connection {
 // <state>/cli/context.json, as `up` writes it (mode 0600):
 //   {"server","ca_pem","token","principal","log_vkey"}
 std::string ContextPath(const Settings& settings);
+// That file, or where there is none, what a server that systemd started leaves for root:
+// <state>/server/local.json, which holds the same.
+std::string FindContext(const Settings& settings);
 Result<Connection> ReadContext(const std::string& path);
 Status WriteContext(const std::string& path, const Connection& connection);
 

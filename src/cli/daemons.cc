@@ -1,4 +1,4 @@
-// `server` and `agent`: from settings to the wired processes.
+// `server`, `agent` and `jailer`: from settings to the wired processes.
 
 #include "cli/daemons.h"
 
@@ -8,9 +8,16 @@
 #include "agent/agent.h"
 #include "base/code.h"
 #include "cli/node_process.h"
+#include "cli/up_state.h"
+#include "isolate/agent_greeting.h"
+#include "isolate/jailer_protocol.h"
+#include "os/file.h"
 #include "os/identity.h"
+#include "os/local_socket.h"
 #include "os/log.h"
+#include "os/log_format.h"
 #include "os/process.h"
+#include "os/replace.h"
 #include "server/server.h"
 
 namespace ringfence::cli {
@@ -33,6 +40,8 @@ void SetLevel(const Settings& settings) {
                   : level == "warning" ? os::Level::kWarning
                   : level == "error"   ? os::Level::kError
                                        : os::Level::kInfo);
+  os::SetLogFormat(settings.Text(Setting::kLogFormat) == "json" ? os::LogFormat::kJson
+                                                                : os::LogFormat::kText);
 }
 
 int FdFrom(const char* variable) {
@@ -42,6 +51,20 @@ int FdFrom(const char* variable) {
     (void)std::from_chars(text->data(), text->data() + text->size(), fd);
   }
   return fd;
+}
+
+struct JailerLink {
+  os::UniqueFd jailer;
+  os::UniqueFd join;  // invalid: this node has joined before
+};
+Result<JailerLink> ConnectToJailer(const std::string& path) {
+  if (os::IsRoot()) {
+    return Error{Code::kFailedPrecondition, "the agent never runs as root",
+                 "systemctl start ringfence-node starts it as the user ringfence-agent"};
+  }
+  RINGFENCE_ASSIGN(os::UniqueFd jailer, os::ConnectToRoot(path, isolate::kFrameBytesMax));
+  RINGFENCE_ASSIGN(os::UniqueFd join, isolate::ReceiveGreeting(jailer.get()));
+  return JailerLink{std::move(jailer), std::move(join)};
 }
 
 }  // namespace
@@ -73,16 +96,22 @@ int RunServer(const Settings& settings) {
 int RunAgent(const Settings& settings, const AgentOptions& options) {
   SetLevel(settings);
   const int jailer_fd = FdFrom("RINGFENCE_JAILER_FD");
+  const std::string server =
+      settings.Given(Setting::kClientServer) ? settings.Text(Setting::kClientServer) : "";
+  const std::string agent_state = settings.state() + "/node/agent";
+  const std::string& name = settings.Text(Setting::kNodeName);
   if (jailer_fd >= 0) {  // started by the jailer: this is the unprivileged half
-    return Report(agent::Run(
-        {settings.state() + "/node/agent", settings.Text(Setting::kNodeName), jailer_fd,
-         FdFrom("RINGFENCE_JOIN_FD"),
-         settings.Given(Setting::kClientServer) ? settings.Text(Setting::kClientServer) : ""}));
+    return Report(agent::Run({agent_state, name, jailer_fd, FdFrom("RINGFENCE_JOIN_FD"), server}));
   }
-  auto process = MakeNodeProcess(
-      settings,
-      {settings.state(), options.join_token_file,
-       settings.Given(Setting::kClientServer) ? settings.Text(Setting::kClientServer) : ""});
+  if (!options.jailer_socket.empty()) {  // started beside the jailer: the same half
+    auto link = ConnectToJailer(options.jailer_socket);
+    if (!link.has_value()) {
+      return Report(link.error());
+    }
+    return Report(
+        agent::Run({agent_state, name, link->jailer.Release(), link->join.Release(), server}));
+  }
+  auto process = MakeNodeProcess(settings, {settings.state(), options.join_token_file, server, ""});
   if (!process.has_value()) {
     return Report(process.error());
   }
@@ -107,6 +136,35 @@ int RunAgent(const Settings& settings, const AgentOptions& options) {
   }
   const os::Ended ended = os::WaitFor(*pid);
   return ended.signalled ? 128 + ended.code : ended.code;
+}
+
+int RunJailer(const Settings& settings, const JailerOptions& options) {
+  const std::string& node = settings.Text(Setting::kNodeName);
+  std::string token;
+  if (NeedsJoin(settings.state() + "/node/agent/credentials.json", SystemClock().Now())) {
+    token = options.join_token_file;
+    if (token.empty() || !os::Exists(token)) {
+      return Report(Error{Code::kFailedPrecondition, "this node has not joined a server yet",
+                          "on the server: `ringfence node token create " + node +
+                              "`; here: put what it prints into " +
+                              (token.empty() ? "a file for --join-token" : token) +
+                              ", readable by root alone"});
+    }
+  }
+  if (options.agent_socket.empty()) {
+    return Report(Error{Code::kInvalidArgument, "no --socket for the agent to connect to",
+                        "`ringfence agent` runs both in one, without a service manager"});
+  }
+  auto process = MakeNodeProcess(settings, {settings.state(), token, "", options.agent_socket});
+  if (!process.has_value()) {
+    return Report(process.error());
+  }
+  for (const char* name : {"NOTIFY_SOCKET", "JOURNAL_STREAM"}) {
+    if (const auto value = os::Environment(name); value.has_value()) {
+      process->environment.push_back(std::string(name) + "=" + *value);
+    }
+  }
+  return Report(os::ReplaceSelf(*process));
 }
 
 }  // namespace ringfence::cli

@@ -17,7 +17,13 @@ struct UpOptions {
 };
 
 struct AgentOptions {
-  std::string join_token_file;  // empty: this node has joined before; "-": standard input
+  std::string join_token_file;  // empty: this node has joined before
+  std::string jailer_socket;    // where a jailer listens; empty: start one
+};
+
+struct JailerOptions {
+  std::string join_token_file;  // read only while the node has no certificate; may be missing
+  std::string agent_socket;     // where its agent will connect
 };
 
 // Each returns what to exit with. They print for people on standard output and standard error.
@@ -25,6 +31,7 @@ int RunUp(const Settings& settings, const UpOptions& options);
 int RunDown(const Settings& settings);
 int RunServer(const Settings& settings);
 int RunAgent(const Settings& settings, const AgentOptions& options);
+int RunJailer(const Settings& settings, const JailerOptions& options);
 
 // The same, as values: what main.cc gives the app.
 struct Daemons {
@@ -32,6 +39,7 @@ struct Daemons {
   int (*down)(const Settings&) = nullptr;
   int (*server)(const Settings&) = nullptr;
   int (*agent)(const Settings&, const AgentOptions&) = nullptr;
+  int (*jailer)(const Settings&, const JailerOptions&) = nullptr;
 };
 
 }  // namespace ringfence::cli

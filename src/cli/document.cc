@@ -125,7 +125,7 @@ std::string SettingsHelp() {
   std::string text =
       "Flags win over the environment, the environment over the file, the file over the\n"
       "defaults. The file is the first of: --config, RINGFENCE_CONFIG, <state>/ringfence.yaml,\n"
-      "/etc/ringfence/ringfence.yaml.\n\n";
+      "/etc/ringfence/ringfence.yaml (not where a state folder was found by searching).\n\n";
   for (const SettingSpec& spec : SettingTable()) {
     text += std::string(spec.key) + "  (" + std::string(spec.environment) +
             (spec.flag.empty() ? "" : ", --" + std::string(spec.flag)) + ")\n    " +
@@ -163,7 +163,8 @@ std::string Document(const CommandTable& table) {
       "## Settings\n\n"
       "Flags win over the environment, the environment over the file, the file over the defaults.\n"
       "The file is the first of `--config`, `RINGFENCE_CONFIG`, `<state>/ringfence.yaml` and\n"
-      "`/etc/ringfence/ringfence.yaml`. Paths in the file are relative to it.\n\n"
+      "`/etc/ringfence/ringfence.yaml` (which is not read where a state folder was found by\n"
+      "searching: that is an instance of its own). Paths in the file are relative to it.\n\n"
       "| key | environment | flag | default | |\n|---|---|---|---|---|\n";
   for (const SettingSpec& spec : SettingTable()) {
     text += "| `" + std::string(spec.key) + "` | `" + std::string(spec.environment) + "` | " +

@@ -46,26 +46,6 @@ std::vector<Line> OptionLines(const std::vector<OptionSpec>& options) {
   return lines;
 }
 
-// What a word with several commands below it is about.
-std::string_view NounSummary(std::string_view noun) {
-  constexpr std::pair<std::string_view, std::string_view> kNouns[] = {
-      {"lease", "Leases and their jobs' output"},
-      {"tenant", "Departments, teams and projects"},
-      {"node", "Nodes, and the tokens with which they join"},
-      {"gpu", "GPUs: their state, and whose they are"},
-      {"audit", "The tamper-evident log: read it, prove it, verify it"},
-      {"token", "Tokens to act as a principal"},
-      {"policy", "The policy folder, and what is in force"},
-      {"config", "Settings"},
-  };
-  for (const auto& [name, summary] : kNouns) {
-    if (name == noun) {
-      return summary;
-    }
-  }
-  return noun;
-}
-
 // A line for each first word of a group's commands.
 std::vector<Line> GroupLines(const CommandTable& table, Group group) {
   std::vector<Line> lines;
@@ -104,6 +84,25 @@ std::string GroupHelp(const CommandTable& table, std::string_view path) {
 }
 
 }  // namespace
+
+std::string_view NounSummary(std::string_view noun) {
+  constexpr std::pair<std::string_view, std::string_view> kNouns[] = {
+      {"lease", "Leases and their jobs' output"},
+      {"tenant", "Departments, teams and projects"},
+      {"node", "Nodes, and the tokens with which they join"},
+      {"gpu", "GPUs: their state, and whose they are"},
+      {"audit", "The tamper-evident log: read it, prove it, verify it"},
+      {"token", "Tokens to act as a principal"},
+      {"policy", "The policy folder, and what is in force"},
+      {"config", "Settings"},
+  };
+  for (const auto& [name, summary] : kNouns) {
+    if (name == noun) {
+      return summary;
+    }
+  }
+  return noun;
+}
 
 std::string TopHelp(const CommandTable& table) {
   std::string text =

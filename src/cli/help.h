@@ -15,6 +15,8 @@ std::string TopHelp(const CommandTable& table);
 std::string HelpOf(const CommandTable& table, std::string_view path);
 // "ringfence lease show [options] LEASE".
 std::string UsageOf(const CommandTable& table, std::string_view path);
+// What a word with several commands below it ("lease") is about.
+std::string_view NounSummary(std::string_view noun);
 std::string ExitCodesHelp();
 std::string SettingsHelp();
 // The whole of docs/cli.md.

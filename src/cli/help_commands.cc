@@ -1,8 +1,9 @@
-// `ringfence help`, `ringfence version`, and the hidden `ringfence __docs`.
+// `ringfence help`, `ringfence version`, and the hidden `ringfence __docs` and `ringfence __man`.
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/help.h"
+#include "cli/man.h"
 #include "cli/parse.h"
 #include "cli/suggest.h"
 
@@ -43,6 +44,24 @@ Result<int> Docs(Invocation& invocation) {
   return 0;
 }
 
+// Without an argument, which pages there are.
+Result<int> Man(Invocation& invocation) {
+  const std::string page = invocation.parsed.Argument(0);
+  if (page.empty()) {
+    for (const std::string& name : ManPages(invocation.table)) {
+      invocation.console.out() << name << '\n';
+    }
+    return 0;
+  }
+  const std::string text = ManPage(invocation.table, page);
+  if (text.empty()) {
+    return Error{Code::kNotFound, "there is no page \"" + page + "\"",
+                 "`ringfence __man` lists them"};
+  }
+  invocation.console.out() << text;
+  return 0;
+}
+
 }  // namespace
 
 CommandTable HelpCommands() {
@@ -62,6 +81,11 @@ CommandTable HelpCommands() {
        .examples = {{"ringfence help lease list", "one command"},
                     {"ringfence help exit-codes", "what it exits with, and when"}},
        .handler = Help},
+      {.path = "__man",
+       .summary = "Print a page of the manual.",
+       .arguments = {{.name = "PAGE", .required = false}},
+       .handler = Man,
+       .hidden = true},
       {.path = "__docs", .summary = "Print docs/cli.md.", .handler = Docs, .hidden = true},
   };
 }

@@ -18,6 +18,6 @@ int main(int argc, char** argv) {
     input.settings.folder = std::move(folder).value();
   }
   input.settings.host_name = os::HostName();
-  input.daemons = {cli::RunUp, cli::RunDown, cli::RunServer, cli::RunAgent};
+  input.daemons = {cli::RunUp, cli::RunDown, cli::RunServer, cli::RunAgent, cli::RunJailer};
   return cli::RunApp(std::move(input), std::cout, std::cerr, SystemClock());
 }

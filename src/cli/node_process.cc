@@ -26,8 +26,8 @@ Result<std::string> DriverRoot(const Settings& settings) {
   if (!scenario_file.empty()) {
     RINGFENCE_ASSIGN(scenario, os::ReadText(scenario_file, kScenarioBytesMax));
   }
-  RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
-  RINGFENCE_TRY(gpu::MakeSimulatedRoot(root, FolderOf(own) + "/sim/lib", scenario));
+  RINGFENCE_ASSIGN(const std::string libraries, OwnPart("sim/lib"));
+  RINGFENCE_TRY(gpu::MakeSimulatedRoot(root, libraries, scenario));
   return root;
 }
 
@@ -43,14 +43,17 @@ DaemonUsers UsersFor(const Settings& settings) {
   return {server.uid, server.gid, agent.uid, agent.gid};
 }
 
-Result<std::string> SiblingProgram(const std::string& name) {
+Result<std::string> OwnPart(const std::string& name) {
   RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
-  std::string path = FolderOf(own) + "/" + name;
-  if (!os::Exists(path)) {
-    return Error{Code::kNotFound, name + " is not beside " + own,
-                 "build all of it: `make build`, or install the whole package"};
+  const std::string folder = FolderOf(own);
+  for (const std::string& path :
+       {folder + "/" + name, FolderOf(folder) + "/lib/ringfence/" + name}) {
+    if (os::Exists(path)) {
+      return path;
+    }
   }
-  return path;
+  return Error{Code::kNotFound, name + " is not where " + own + " was built or installed",
+               "build all of it: `make build`, or install the whole package"};
 }
 
 Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeStart& start) {
@@ -61,17 +64,15 @@ Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeSta
   RINGFENCE_TRY(os::MakeDirs(node + "/agent", 0700));
   RINGFENCE_TRY(os::ChangeOwner(node + "/agent", users.agent_uid, users.agent_gid));
   RINGFENCE_ASSIGN(const std::string driver_root, DriverRoot(settings));
-  RINGFENCE_ASSIGN(const std::string jailer, SiblingProgram("ringfence-jailer"));
-  RINGFENCE_ASSIGN(const std::string worker, SiblingProgram("ringfence-worker"));
-  RINGFENCE_ASSIGN(const std::string init, SiblingProgram("ringfence-init"));
+  RINGFENCE_ASSIGN(const std::string jailer, OwnPart("ringfence-jailer"));
+  RINGFENCE_ASSIGN(const std::string worker, OwnPart("ringfence-worker"));
+  RINGFENCE_ASSIGN(const std::string init, OwnPart("ringfence-init"));
   RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
   os::SpawnOptions options;
   options.path = jailer;
   options.arguments = {"ringfence-jailer",
                        "--state",
                        node + "/jailer",
-                       "--agent-exec",
-                       own,
                        "--agent-uid",
                        std::to_string(users.agent_uid),
                        "--agent-gid",
@@ -85,18 +86,25 @@ Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeSta
                        "--node",
                        settings.Text(Setting::kNodeName),
                        "--uid-base",
-                       settings.Text(Setting::kNodeUidBase)};
+                       settings.Text(Setting::kNodeUidBase),
+                       "--log-format",
+                       settings.Text(Setting::kLogFormat)};
+  options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   if (!start.join_token_file.empty()) {
     options.arguments.insert(options.arguments.end(), {"--join-token-file", start.join_token_file});
   }
+  if (!start.agent_socket.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--agent-socket", start.agent_socket});
+    return options;
+  }
   options.arguments.insert(
       options.arguments.end(),
-      {"--", "agent", "--state", start.seen_state, "--node-name", settings.Text(Setting::kNodeName),
-       "--log-level", settings.Text(Setting::kLogLevel)});
+      {"--agent-exec", own, "--", "agent", "--state", start.seen_state, "--node-name",
+       settings.Text(Setting::kNodeName), "--log-level", settings.Text(Setting::kLogLevel),
+       "--log-format", settings.Text(Setting::kLogFormat)});
   if (!start.server.empty()) {
     options.arguments.insert(options.arguments.end(), {"--server", start.server});
   }
-  options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   return options;
 }
 

@@ -10,7 +10,7 @@
 
 namespace ringfence::cli {
 
-// From `up` to the server it starts.
+// From `up` (or the server's unit) to the server it starts.
 inline constexpr const char* kLocalFileVariable = "RINGFENCE_UP_LOCAL_FILE";
 inline constexpr const char* kLocalNodeVariable = "RINGFENCE_UP_LOCAL_NODE";
 
@@ -26,16 +26,18 @@ struct DaemonUsers {
 DaemonUsers UsersFor(const Settings& settings);
 
 // Lays out <state>/node and, where there is no real driver, the simulated one; returns how to start
-// the jailer, which starts the agent. `seen_state` is the state folder's path as the daemons see
-// it. Files are made under the real one.
+// the jailer, which starts or awaits the agent. `seen_state` is the state folder's path as the
+// daemons see it. Files are made under the real one.
 struct NodeStart {
   std::string seen_state;
   std::string join_token_file;  // empty: it has joined before
   std::string server;           // where the server is now; empty: where it was
+  std::string agent_socket;     // empty: the jailer starts the agent; else it connects there
 };
 Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeStart& start);
 
-// A program that is installed beside this one ("ringfence-jailer").
-Result<std::string> SiblingProgram(const std::string& name);
+// What belongs to this program ("ringfence-jailer", "sim/lib"): beside it in a build, in
+// ../lib/ringfence where it is installed.
+Result<std::string> OwnPart(const std::string& name);
 
 }  // namespace ringfence::cli

@@ -49,6 +49,8 @@ constexpr SettingSpec kTable[kSettingCount] = {
      "<state>/policy", "folder of the policy's YAML files"},
     {Setting::kLogLevel, "log.level", "RINGFENCE_LOG_LEVEL", "log-level", ValueKind::kWord, "info",
      "least level of the daemons' log lines", "debug info warning error"},
+    {Setting::kLogFormat, "log.format", "RINGFENCE_LOG_FORMAT", "log-format", ValueKind::kWord,
+     "text", "what the daemons' log lines look like", "text json"},
     {Setting::kClientServer, "client.server", "RINGFENCE_SERVER", "server", ValueKind::kAddresses,
      "<of the state folder>", "address of the server to talk to; of several, any will do"},
     {Setting::kClientCa, "client.ca", "RINGFENCE_CA", "ca", ValueKind::kFile,

@@ -178,7 +178,9 @@ class SettingsLoader {
     if (os::Exists(of_state)) {
       file_ = of_state;
       in_state_ = true;
-    } else if (os::Exists(input_.system_file)) {
+    } else if (Value(Setting::kState).origin != Origin::kFound && os::Exists(input_.system_file)) {
+      // Not for a folder found by searching: that is an instance of its own, and what the system's
+      // file says is of the system's.
       file_ = input_.system_file;
     }
   }

@@ -35,13 +35,14 @@ enum class Setting {
   kNodeUidBase,
   kPolicyFolder,
   kLogLevel,
+  kLogFormat,
   kClientServer,
   kClientCa,
   kClientToken,
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 21;
+inline constexpr std::size_t kSettingCount = 22;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

@@ -61,6 +61,14 @@ TEST(SettingsTest, TheStateFolderIsLookedForUpwards) {
   EXPECT_EQ(found.settings.state(), folder.Path(".ringfence"));
   EXPECT_EQ(found.settings.At(Setting::kState).origin, Origin::kFound);
   EXPECT_EQ(found.settings.Text(Setting::kPolicyFolder), folder.Path(".ringfence/policy"));
+  folder.Write("etc/ringfence.yaml", "state: /system\npolicy: {folder: /system/policy}\n");
+  const LoadedSettings own = LoadSettings(input);
+  EXPECT_EQ(own.settings.state(), folder.Path(".ringfence")) << "it is an instance of its own";
+  EXPECT_EQ(own.settings.Text(Setting::kPolicyFolder), folder.Path(".ringfence/policy"));
+  input.folder = folder.Path("etc");
+  input.search_top = input.folder;
+  EXPECT_EQ(LoadSettings(input).settings.state(), "/system");
+  input.folder = folder.Path("a/b/c");
   input.environment["RINGFENCE_STATE"] = "elsewhere";
   EXPECT_EQ(LoadSettings(input).settings.state(), folder.Path("a/b/c/elsewhere"));
   input.flags = {{"state", "/x"}};

@@ -184,7 +184,7 @@ Status Supervisor::StartNode() {
   }
   RINGFENCE_ASSIGN(const Connection local, ReadContext(ContextPath(settings_)));
   RINGFENCE_ASSIGN(os::SpawnOptions spawn,
-                   MakeNodeProcess(settings_, {seen_state_, token_file, local.server}));
+                   MakeNodeProcess(settings_, {seen_state_, token_file, local.server, ""}));
   RINGFENCE_ASSIGN(const os::UniqueFd log, os::OpenAppend(StateFile("logs/node.log")));
   spawn.fds = {{log.get(), 1}, {log.get(), 2}};
   spawn.new_session = true;

@@ -29,11 +29,17 @@ struct Answer {
 // One thread reads answers and hands each to the call that waits for it.
 class Client final : public JailerClient {
  public:
-  explicit Client(os::UniqueFd socket)
-      : socket_(std::move(socket)), reader_([this] { ReadAnswers(); }) {}
+  Client(os::UniqueFd socket, std::function<void()> on_lost)
+      : socket_(std::move(socket)),
+        on_lost_(std::move(on_lost)),
+        reader_([this] { ReadAnswers(); }) {}
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
     os::ShutDown(socket_.get());
     reader_.join();
   }
@@ -163,12 +169,16 @@ class Client final : public JailerClient {
 
   void EndPair() {
     const std::lock_guard lock(mutex_);
+    if (!ended_ && on_lost_) {
+      on_lost_();
+    }
     ended_ = true;
     os::ShutDown(socket_.get());
     changed_.notify_all();
   }
 
   os::UniqueFd socket_;
+  const std::function<void()> on_lost_;
   std::mutex hello_mutex_;  // taken before mutex_
   std::optional<JailerHello> hello_;
   std::mutex mutex_;
@@ -181,8 +191,9 @@ class Client final : public JailerClient {
 
 }  // namespace
 
-std::unique_ptr<JailerClient> JailerClient::Attach(os::UniqueFd socket) {
-  return std::make_unique<Client>(std::move(socket));
+std::unique_ptr<JailerClient> JailerClient::Attach(os::UniqueFd socket,
+                                                   std::function<void()> on_lost) {
+  return std::make_unique<Client>(std::move(socket), std::move(on_lost));
 }
 
 }  // namespace ringfence::isolate

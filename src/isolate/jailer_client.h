@@ -3,6 +3,7 @@
 // The agent's side of the socketpair to the jailer. The protocol: docs/formats/jailer.md.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,7 +51,10 @@ struct BoxRecord {
 // Any thread; calls of several threads are answered as they finish.
 class JailerClient {
  public:
-  static std::unique_ptr<JailerClient> Attach(os::UniqueFd socket);
+  // `on_lost` is called once, by any thread, when the jailer has gone or makes no sense; no call
+  // that waits returns before it has. Not called for our own end.
+  static std::unique_ptr<JailerClient> Attach(os::UniqueFd socket,
+                                              std::function<void()> on_lost = {});
   virtual ~JailerClient() = default;
   JailerClient(const JailerClient&) = delete;
   JailerClient& operator=(const JailerClient&) = delete;

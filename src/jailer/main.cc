@@ -1,5 +1,5 @@
-// ringfence-jailer: the root side of a node. Starts the agent, answers its closed table of requests
-// over a socketpair, and nothing else. docs/formats/jailer.md.
+// ringfence-jailer: the root side of a node. Starts the agent (or waits for the one that a service
+// manager started), answers its closed table of requests, and nothing else. docs/formats/jailer.md.
 
 #include <chrono>
 #include <cstdio>
@@ -16,6 +16,7 @@
 #include "os/file.h"
 #include "os/identity.h"
 #include "os/log.h"
+#include "os/log_format.h"
 #include "os/mount.h"
 #include "os/privileges.h"
 #include "os/socket_pair.h"
@@ -72,6 +73,22 @@ Result<os::UniqueFd> TakeLock(const std::string& path) {
   }
 }
 
+struct Agent {
+  os::UniqueFd socket;  // our end
+  int pid = 0;          // 0: not our child
+};
+Result<Agent> FindAgent(const Options& options, int signals, const Identity& identity) {
+  const isolate::AgentJoin* const join =
+      identity.agent_join.has_value() ? &*identity.agent_join : nullptr;
+  if (!options.agent_socket.empty()) {
+    RINGFENCE_ASSIGN(os::UniqueFd socket, WaitForAgent(options, signals, join));
+    return Agent{std::move(socket), 0};
+  }
+  RINGFENCE_ASSIGN(os::SocketPair pair, os::MakeSocketPair(isolate::kFrameBytesMax));
+  RINGFENCE_ASSIGN(const int pid, StartAgent(options, pair.second.get(), join));
+  return Agent{std::move(pair.first), pid};
+}
+
 Result<int> Serve(Options options) {
   RINGFENCE_TRY(Harden());
   RINGFENCE_TRY(os::MakeDirs(options.state, 0700));
@@ -110,16 +127,15 @@ Result<int> Serve(Options options) {
   Boxes boxes(place, records, clock);
   RINGFENCE_TRY(boxes.Recover(options.driver_root));
 
-  RINGFENCE_ASSIGN(os::SocketPair pair, os::MakeSocketPair(isolate::kFrameBytesMax));
-  RINGFENCE_TRY(os::SetNonBlocking(pair.first.get(), true));
-  RINGFENCE_ASSIGN(const int agent,
-                   StartAgent(options, pair.second.get(),
-                              identity.agent_join.has_value() ? &*identity.agent_join : nullptr));
-  pair.second.Reset();
+  RINGFENCE_ASSIGN(Agent agent, FindAgent(options, signals.get(), identity));
+  if (!agent.socket.valid()) {
+    return 0;  // told to stop before there was one
+  }
+  RINGFENCE_TRY(os::SetNonBlocking(agent.socket.get(), true));
   identity.agent_join.reset();
   Service service(
       ServiceParts{options.node, std::move(identity), std::move(missing), std::move(workers),
-                   std::move(pair.first), std::move(signals), agent},
+                   std::move(agent.socket), std::move(signals), agent.pid},
       records, boxes, clock);
   const int status = service.Run();
   os::RemoveCgroupIfUnused("/ringfence/" + options.node);
@@ -138,6 +154,7 @@ int Main(const std::vector<std::string>& words) {
     (void)std::fprintf(stderr, "ringfence-jailer: %s\n%s", options.error().message.c_str(), kUsage);
     return 2;
   }
+  os::SetLogFormat(options->log_json ? os::LogFormat::kJson : os::LogFormat::kText);
   const auto status = Serve(std::move(*options));
   if (!status.has_value()) {
     (void)std::fprintf(stderr, "ringfence-jailer: %s\n%s%s", status.error().message.c_str(),

@@ -30,8 +30,23 @@ Result<unsigned> Number(const std::string& option, const std::string& text, unsi
   return value;
 }
 
-constexpr const char* kPaths[] = {"--state", "--agent-exec",  "--worker",
-                                  "--init",  "--driver-root", "--box-root"};
+constexpr const char* kPaths[] = {"--state", "--worker", "--init", "--driver-root", "--box-root"};
+
+// It is started by us, or it connects to us.
+Status TakeAgent(const std::string& exec, const std::string& socket, Options& options) {
+  if (exec.empty() == socket.empty()) {
+    return Bad("--agent-exec", "or --agent-socket must be given, and not both");
+  }
+  if (!(exec + socket).starts_with('/')) {
+    return Bad(socket.empty() ? "--agent-exec" : "--agent-socket", "must be an absolute path");
+  }
+  if (!socket.empty() && !options.agent_arguments.empty()) {
+    return Bad("--", "is for the agent that --agent-exec starts");
+  }
+  options.agent_exec = exec;
+  options.agent_socket = socket;
+  return {};
+}
 
 }  // namespace
 
@@ -43,7 +58,8 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
       {"--worker", ""},          {"--init", ""},
       {"--driver-root", "/"},    {"--node", ""},
       {"--join-token-file", ""}, {"--uid-base", "1000000000"},
-      {"--box-root", "/"}};
+      {"--box-root", "/"},       {"--agent-socket", ""},
+      {"--log-format", "text"}};
   std::map<std::string, bool> seen;
   std::size_t at = 0;
   for (; at < words.size() && words[at] != "--"; at += 2) {
@@ -74,7 +90,11 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
   RINGFENCE_ASSIGN(options.uid_base,
                    Number("--uid-base", given["--uid-base"], kUidBaseLeast, kUidBaseMost));
   options.state = given["--state"];
-  options.agent_exec = given["--agent-exec"];
+  RINGFENCE_TRY(TakeAgent(given["--agent-exec"], given["--agent-socket"], options));
+  if (given["--log-format"] != "text" && given["--log-format"] != "json") {
+    return Bad("--log-format", "must be text or json");
+  }
+  options.log_json = given["--log-format"] == "json";
   options.worker = given["--worker"];
   options.init = given["--init"];
   options.driver_root = given["--driver-root"];

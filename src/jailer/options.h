@@ -9,7 +9,8 @@ namespace ringfence::jailer {
 
 struct Options {
   std::string state;
-  std::string agent_exec;
+  std::string agent_exec;    // to start it ourselves; else
+  std::string agent_socket;  // where it connects to us
   unsigned agent_uid = 0;
   unsigned agent_gid = 0;
   std::vector<std::string> agent_arguments;  // without the program's own name
@@ -20,12 +21,14 @@ struct Options {
   std::string join_token_file;  // empty: none
   unsigned uid_base = 1'000'000'000;
   std::string box_root = "/";
+  bool log_json = false;
 };
 
 inline constexpr const char* kUsage =
-    "usage: ringfence-jailer --state DIR --agent-exec PATH --agent-uid U --agent-gid G\n"
-    "           --worker PATH --init PATH --driver-root DIR --node NAME\n"
-    "           [--join-token-file FILE] [--uid-base N] [--box-root DIR] -- AGENT-ARGUMENTS...\n"
+    "usage: ringfence-jailer --state DIR (--agent-exec PATH | --agent-socket PATH) --agent-uid U\n"
+    "           --agent-gid G --worker PATH --init PATH --driver-root DIR --node NAME\n"
+    "           [--join-token-file FILE] [--uid-base N] [--box-root DIR]\n"
+    "           [--log-format text|json] [-- AGENT-ARGUMENTS...]\n"
     "Started by 'ringfence up' or by the service manager, not by hand.\n";
 
 // Every option at most once, nothing unknown. Errors name the option.

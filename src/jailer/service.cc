@@ -6,6 +6,7 @@
 #include "isolate/incident.h"
 #include "os/log.h"
 #include "os/memory_file.h"
+#include "os/notify.h"
 
 namespace ringfence::jailer {
 namespace {
@@ -27,6 +28,9 @@ Service::Service(ServiceParts parts, Records& records, Boxes& boxes, const Clock
       boxes_(&boxes),
       clock_(&clock),
       pair_(std::move(parts_.socket)) {
+  if (!agent_is_child()) {
+    return;
+  }
   auto process = os::OpenProcess(parts_.agent_pid);
   if (process.has_value()) {
     agent_process_ = std::move(*process);
@@ -51,6 +55,9 @@ int Service::Run() {
     }
     if (pair_.open() && !pair_.Flush().has_value()) {
       pair_.Close();
+    }
+    if (!agent_is_child() && !pair_.open()) {
+      agent_running_ = false;  // as far as we can know
     }
     if (shutting_down_ || !agent_running_) {
       boxes_->KillAll();
@@ -120,7 +127,10 @@ void Service::HandleEnded(const os::Ended& ended) {
 
 void Service::BeginShutdown(int signal) {
   shutting_down_ = true;
-  if (agent_running_ && !kill_agent_at_.has_value()) {
+  os::NotifyManager("STOPPING=1");
+  if (!agent_is_child()) {
+    pair_.Close();
+  } else if (agent_running_ && !kill_agent_at_.has_value()) {
     (void)os::SendSignal(agent_process_.get(), signal);
     kill_agent_at_ = std::chrono::steady_clock::now() + kAgentGrace;
   }
@@ -137,7 +147,9 @@ void Service::HandleRequests() {
       pair_.Close();
       shutting_down_ = true;
       // It is about to end, with an exit status that a signal would spoil; or it hangs.
-      kill_agent_at_ = std::chrono::steady_clock::now() + kAgentGrace;
+      if (agent_is_child()) {
+        kill_agent_at_ = std::chrono::steady_clock::now() + kAgentGrace;
+      }
     } else if (request.error().code != Code::kUnavailable) {
       BreakPair(request.error());
     }
@@ -165,7 +177,9 @@ void Service::BreakPair(const Error& breach) {
   exit_status_ = kExitPairEnded;
   shutting_down_ = true;
   pair_.Close();
-  (void)os::SendSignal(agent_process_.get(), kSigKill);
+  if (agent_is_child()) {
+    (void)os::SendSignal(agent_process_.get(), kSigKill);
+  }
 }
 
 void Service::Answer(std::uint32_t id, RequestType type, Status status) {

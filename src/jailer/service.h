@@ -28,7 +28,7 @@ struct ServiceParts {
   isolate::WorkerPlace worker_place;
   os::UniqueFd socket;   // our end of the pair, non-blocking
   os::UniqueFd signals;  // SIGCHLD, SIGTERM, SIGINT
-  int agent_pid = 0;
+  int agent_pid = 0;     // our child; 0: it connected, and is the service manager's to end
 };
 
 class Service {
@@ -51,6 +51,7 @@ class Service {
   Status KeepIncident(const std::string& what, const std::string& detail);
   void BreakPair(const Error& breach);
   void BeginShutdown(int signal);
+  bool agent_is_child() const { return parts_.agent_pid != 0; }
 
   void HandleStart(std::uint32_t id, const isolate::StartRequest& request);
   void StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest);

@@ -1,16 +1,25 @@
 #include "os/log.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
+#include "base/json.h"
 #include "base/time.h"
+#include "os/log_format.h"
 
 namespace ringfence::os {
 namespace {
 
 std::atomic<Level> g_least{Level::kInfo};
+std::atomic<LogFormat> g_format{LogFormat::kText};
+std::atomic<bool> g_journal{false};
+
+constexpr std::string_view kNames[] = {"debug", "info", "warning", "error"};
+constexpr std::string_view kPriorities[] = {"<7>", "<6>", "<4>", "<3>"};  // of syslog
 
 struct Limiter {
   std::mutex mutex;
@@ -44,18 +53,55 @@ std::string Quoted(std::string_view text) {
   return plain ? out : '"' + out + '"';
 }
 
-void WriteLine(std::string_view level, std::string_view name, std::string_view event,
-               std::string_view rest) {
-  const SystemClock clock;
-  std::string line = FormatTime(clock.Now());
-  line.append(" ").append(name).append(" ").append(level).append(" ").append(event);
-  line.append(rest).append("\n");
+// Whether standard error is the journal's stream, which takes a priority before each line.
+bool StandardErrorIsJournal() {
+  const char* const stream = std::getenv("JOURNAL_STREAM");  // "DEVICE:INODE"
+  struct stat facts{};
+  return stream != nullptr && fstat(STDERR_FILENO, &facts) == 0 &&
+         std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino) == stream;
+}
+
+std::string TextLine(Level level, std::string_view name, std::string_view event,
+                     std::initializer_list<LogField> fields) {
+  std::string line = FormatTime(SystemClock().Now());
+  line.append(" ").append(name).append(" ").append(kNames[static_cast<int>(level)]);
+  line.append(" ").append(event);
+  for (const auto& [key, value] : fields) {
+    line.append(" ").append(key).append("=").append(Quoted(value));
+  }
+  return line;
+}
+
+std::string JsonLine(Level level, std::string_view name, std::string_view event,
+                     std::initializer_list<LogField> fields) {
+  JsonObject object;
+  for (const auto& [key, value] : fields) {
+    object[key] = value;
+  }
+  object["time"] = FormatTime(SystemClock().Now());
+  object["process"] = name;
+  object["level"] = kNames[static_cast<int>(level)];
+  object["event"] = event;
+  return (g_journal ? std::string(kPriorities[static_cast<int>(level)]) : "") +
+         CanonicalJson(object);
+}
+
+void WriteLine(Level level, std::string_view name, std::string_view event,
+               std::initializer_list<LogField> fields) {
+  std::string line = g_format == LogFormat::kJson ? JsonLine(level, name, event, fields)
+                                                  : TextLine(level, name, event, fields);
+  line += '\n';
   (void)!write(STDERR_FILENO, line.data(), line.size());
 }
 
 }  // namespace
 
 void SetLogLevel(Level least) { g_least = least; }
+
+void SetLogFormat(LogFormat format) {
+  g_format = format;
+  g_journal = format == LogFormat::kJson && StandardErrorIsJournal();
+}
 
 void SetLogName(std::string_view process) {
   Limiter& limiter = TheLimiter();
@@ -67,11 +113,6 @@ void Log(Level level, std::string_view event, std::initializer_list<LogField> fi
   if (level < g_least) {
     return;
   }
-  std::string rest;
-  for (const auto& [key, value] : fields) {
-    rest.append(" ").append(key).append("=").append(Quoted(value));
-  }
-  constexpr std::string_view kNames[] = {"debug", "info", "warning", "error"};
   Limiter& limiter = TheLimiter();
   const std::lock_guard lock(limiter.mutex);
   const std::int64_t second = SystemClock().Now().time_since_epoch().count() / 1000;
@@ -79,15 +120,15 @@ void Log(Level level, std::string_view event, std::initializer_list<LogField> fi
     limiter.second = second;
     limiter.lines = 0;
     if (limiter.dropped > 0) {
-      WriteLine("warning", limiter.name, "log_lines_dropped",
-                " count=" + std::to_string(std::exchange(limiter.dropped, 0)));
+      WriteLine(Level::kWarning, limiter.name, "log_lines_dropped",
+                {{"count", std::to_string(std::exchange(limiter.dropped, 0))}});
     }
   }
   if (++limiter.lines > kLogLinesPerSecond) {
     ++limiter.dropped;
     return;
   }
-  WriteLine(kNames[static_cast<int>(level)], limiter.name, event, rest);
+  WriteLine(level, limiter.name, event, fields);
 }
 
 }  // namespace ringfence::os

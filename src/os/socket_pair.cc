@@ -9,32 +9,13 @@
 #include <cstring>
 
 #include "os/error.h"
+#include "os/message_room.h"
 
 namespace ringfence::os {
 namespace {
 
 // The kernel keeps its own bookkeeping in the same buffer.
 constexpr std::size_t kBufferOverhead = 64 * 1024;
-
-Status MakeRoom(int socket, std::size_t message_bytes_max) {
-  const int wanted = static_cast<int>(message_bytes_max + kBufferOverhead);
-  // With the right to do so the system's own limit does not matter.
-  if (setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &wanted, sizeof wanted) != 0 &&
-      setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted) != 0) {
-    return ErrnoError("set socket buffer");
-  }
-  int got = 0;
-  socklen_t size = sizeof got;
-  if (getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &got, &size) != 0) {
-    return ErrnoError("read socket buffer size");
-  }
-  if (static_cast<std::size_t>(got) < message_bytes_max + 4096) {
-    return Error{Code::kExhausted,
-                 "socket buffers are limited to " + std::to_string(got) + " bytes",
-                 "raise sysctl net.core.wmem_max to 262144 or more"};
-  }
-  return {};
-}
 
 union ControlBuffer {
   cmsghdr header;
@@ -57,14 +38,34 @@ void TakeFds(msghdr& header, std::vector<UniqueFd>& into) {
 
 }  // namespace
 
+Status MakeMessageRoom(int socket, std::size_t message_bytes_max) {
+  const int wanted = static_cast<int>(message_bytes_max + kBufferOverhead);
+  // With the right to do so the system's own limit does not matter.
+  if (setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &wanted, sizeof wanted) != 0 &&
+      setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted) != 0) {
+    return ErrnoError("set socket buffer");
+  }
+  int got = 0;
+  socklen_t size = sizeof got;
+  if (getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &got, &size) != 0) {
+    return ErrnoError("read socket buffer size");
+  }
+  if (static_cast<std::size_t>(got) < message_bytes_max + 4096) {
+    return Error{Code::kExhausted,
+                 "socket buffers are limited to " + std::to_string(got) + " bytes",
+                 "raise sysctl net.core.wmem_max to 262144 or more"};
+  }
+  return {};
+}
+
 Result<SocketPair> MakeSocketPair(std::size_t message_bytes_max) {
   std::array<int, 2> fds{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds.data()) != 0) {
     return ErrnoError("make socket pair");
   }
   SocketPair pair{UniqueFd(fds[0]), UniqueFd(fds[1])};
-  RINGFENCE_TRY(MakeRoom(pair.first.get(), message_bytes_max));
-  RINGFENCE_TRY(MakeRoom(pair.second.get(), message_bytes_max));
+  RINGFENCE_TRY(MakeMessageRoom(pair.first.get(), message_bytes_max));
+  RINGFENCE_TRY(MakeMessageRoom(pair.second.get(), message_bytes_max));
   return pair;
 }
 

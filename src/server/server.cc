@@ -8,10 +8,12 @@
 #include "crypto/random.h"
 #include "crypto/sha256.h"
 #include "isolate/join_token.h"
+#include "net/address.h"
 #include "os/file.h"
 #include "os/heap.h"
 #include "os/identity.h"
 #include "os/log.h"
+#include "os/notify.h"
 #include "os/signals.h"
 #include "server/core.h"
 #include "server/router.h"
@@ -184,6 +186,15 @@ Status WriteLocalFile(Core& core, const ServerOptions& options) {
   return os::WriteFileDurable(options.local_file, AsBytes(PrettyJson(local)), 0600);
 }
 
+// As others reach us: an address that stands for all of the machine's is no address to call.
+std::string PublicAddress(const std::string& bound, const std::vector<std::string>& names) {
+  const auto address = net::ParseAddress(bound);
+  if (!address.has_value() || (address->host != "0.0.0.0" && address->host != "::")) {
+    return bound;
+  }
+  return net::FormatAddress({names.empty() ? "localhost" : names.front(), address->port});
+}
+
 void Reload(Core& core) {
   auto loaded = core.LoadPolicy();
   Status applied;
@@ -210,12 +221,15 @@ void Tend(Core& core, net::Server& http, const KeyOptions& key_options) {
       case os::Signal::kStop:
         return;
       case os::Signal::kReload:
+        os::NotifyManager(os::ReloadingState());
         Reload(core);
+        os::NotifyManager("READY=1");
         break;
       case os::Signal::kChild:
       case os::Signal::kNone:
         break;
     }
+    os::NotifyManager("WATCHDOG=1");
     if (const Status kept = core.KeepPulses(); !kept.has_value()) {
       os::Log(os::Level::kWarning, "pulses_not_kept", {{"why", kept.error().message}});
     }
@@ -299,7 +313,8 @@ Status Run(const ServerOptions& options) {
   core->waiters().SetLater([raw](Milliseconds delay, std::function<void()> task) {
     raw->After(delay, std::move(task));
   });
-  core->SetPublicAddress(options.address.empty() ? raw->address() : options.address);
+  core->SetPublicAddress(options.address.empty() ? PublicAddress(raw->address(), options.names)
+                                                 : options.address);
   promise.set_value(raw);
   core->database().Listen([core = core.get()](const std::string& topic) { core->Heard(topic); });
   RINGFENCE_TRY(RecordPolicy(*core));
@@ -307,9 +322,11 @@ Status Run(const ServerOptions& options) {
   RINGFENCE_TRY(WriteLocalFile(*core, options));
   RINGFENCE_ASSIGN(auto witnesses, FeedWitnesses(*core, options));
   os::Log(os::Level::kInfo, "serving", {{"address", raw->address()}});
+  os::NotifyManager("READY=1\nSTATUS=serving at " + core->public_address());
   Tend(*core, *raw, key_options);
   os::Log(os::Level::kInfo, "stopping");
   witnesses.reset();
+  os::NotifyManager("STOPPING=1");
   audit::Entry stopped = core->NewEntry(kSystem, "server.stop");
   stopped.result = "ok";
   const Status recorded = core->RecordAlone(stopped);
