@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/encoding.h"
+#include "os/failpoint.h"
 #include "os/file.h"
 #include "os/log.h"
 #include "os/process.h"
@@ -87,6 +88,7 @@ void LeaseRunner::Start(const std::string& lease, const std::string& grant,
 }
 
 void LeaseRunner::End(const std::string& lease, const std::vector<std::string>& gpus) {
+  RINGFENCE_FAILPOINT("agent.end");
   if (IsInHand(lease)) {
     const Status ended = jailer_.End(lease);
     if (!ended.has_value()) {
@@ -135,6 +137,7 @@ void LeaseRunner::ScrubUnleased(const std::vector<std::string>& gpus, const std:
 Status LeaseRunner::Recover() {
   RINGFENCE_ASSIGN(const auto records, jailer_.List());
   for (const isolate::BoxRecord& record : records) {
+    RINGFENCE_FAILPOINT("agent.recover");
     Launch(record.lease, [=, this](const std::stop_token& stop) {
       Link link(holder_);
       if (record.state != isolate::BoxState::kScrubbed) {
@@ -151,15 +154,19 @@ void LeaseRunner::RunBox(const std::stop_token& stop, const std::string& lease,
                          const std::string& grant, const std::vector<std::string>& gpus) {
   Link link(holder_);
   std::string ending;
+  RINGFENCE_FAILPOINT("agent.start");
   auto box = jailer_.Start(grant);
   if (box.has_value()) {
+    RINGFENCE_FAILPOINT("agent.started");
     const auto said = link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/step",
                                      JsonObject{{"step", "started"}});
     if (!said.has_value()) {
       os::Log(os::Level::kWarning, "start_not_reported",
               {{"lease", lease}, {"why", said.error().message}});
     }
+    RINGFENCE_FAILPOINT("agent.said_started");
     ending = Carry(stop, link, lease, *box);
+    RINGFENCE_FAILPOINT("agent.ended");
   } else {
     ending = "failed " + box.error().message;
     if (!box.error().hint.empty()) {
@@ -200,9 +207,11 @@ std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const st
     if (chunks.empty() || !kept) {
       continue;
     }
+    RINGFENCE_FAILPOINT("agent.output");
     const auto count = static_cast<std::int64_t>(chunks.size());
     const auto sent = link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/output",
                                      JsonObject{{"first", first}, {"chunks", std::move(chunks)}});
+    RINGFENCE_FAILPOINT("agent.output_sent");
     first += count;
     kept = sent.has_value();
   }
@@ -230,12 +239,14 @@ void LeaseRunner::Finish(const std::stop_token& stop, Link& link, const std::str
     os::Log(os::Level::kWarning, "end_not_reported",
             {{"lease", lease}, {"why", said.error().message}});
   }
+  RINGFENCE_FAILPOINT("agent.said_ended");
   (void)ScrubAndDeliver(stop, link, lease, gpus);
 }
 
 bool LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
                                   const std::vector<std::string>& gpus) {
   auto receipt = jailer_.Scrub(lease, gpus);
+  RINGFENCE_FAILPOINT("agent.scrubbed");
   if (!receipt.has_value() && !jailer_.Hello().has_value()) {
     return false;  // the pair ended: whoever comes next takes it up again
   }
@@ -255,10 +266,12 @@ bool LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const
             {{"lease", lease}, {"why", said.error().message}});
     return false;
   }
+  RINGFENCE_FAILPOINT("agent.delivered");
   const Json* clean = said->is_object() ? said->get_object().if_contains("clean") : nullptr;
   const bool taken = clean != nullptr && clean->is_bool() && clean->get_bool();
   if (taken && !lease.empty()) {
     (void)jailer_.Forget(lease);
+    RINGFENCE_FAILPOINT("agent.forgot");
   }
   return taken;
 }

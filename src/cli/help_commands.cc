@@ -5,6 +5,7 @@
 #include "cli/help.h"
 #include "cli/parse.h"
 #include "cli/suggest.h"
+#include "os/failpoint.h"
 
 namespace ringfence::cli {
 namespace {
@@ -43,6 +44,15 @@ Result<int> Docs(Invocation& invocation) {
   return 0;
 }
 
+#ifdef RINGFENCE_FAILPOINTS
+Result<int> Failpoints(Invocation& invocation) {
+  for (const std::string_view name : os::failpoint::kNames) {
+    invocation.console.out() << name << '\n';
+  }
+  return 0;
+}
+#endif
+
 }  // namespace
 
 CommandTable HelpCommands() {
@@ -63,6 +73,12 @@ CommandTable HelpCommands() {
                     {"ringfence help exit-codes", "what it exits with, and when"}},
        .handler = Help},
       {.path = "__docs", .summary = "Print docs/cli.md.", .handler = Docs, .hidden = true},
+#ifdef RINGFENCE_FAILPOINTS
+      {.path = "__failpoints",
+       .summary = "Print the places that tests/faults walks.",
+       .handler = Failpoints,
+       .hidden = true},
+#endif
   };
 }
 

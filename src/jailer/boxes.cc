@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "os/cgroup.h"
+#include "os/failpoint.h"
 #include "os/file.h"
 #include "os/log.h"
 #include "os/memory_file.h"
@@ -60,12 +61,14 @@ Status Boxes::Recover(const std::string& driver_root) {
     }
   }
   for (const std::string& lease : unfinished) {
+    RINGFENCE_FAILPOINT("jailer.recover");
     const LeaseRecord& record = *records_->Find(lease);
     // A driver that has gone since leaves nothing to give back.
     const auto files = gpu::FilesFor(driver_root, record.gpus);
     RINGFENCE_TRY(
         isolate::TakeDownBox(place_, lease, files.has_value() ? *files : gpu::DriverFiles()));
     records_->SetState(lease, BoxState::kEnded, clock_->Now());
+    RINGFENCE_FAILPOINT("jailer.recovered");
     os::Log(os::Level::kWarning, "box_of_earlier_jailer_ended", {{"lease", lease}});
   }
   return {};
@@ -73,8 +76,10 @@ Status Boxes::Recover(const std::string& driver_root) {
 
 Status Boxes::Launch(Box& box) {
   RINGFENCE_TRY(isolate::BuildBox(place_, box.plan));
+  RINGFENCE_FAILPOINT("jailer.built");
   RINGFENCE_ASSIGN(os::Pipe exit, os::MakePipe());
   RINGFENCE_ASSIGN(isolate::LaunchedBox launched, isolate::LaunchBox(place_, box.plan));
+  RINGFENCE_FAILPOINT("jailer.launched");
   box.runtime_pid = launched.runtime_pid;
   box.out = std::move(launched.out);
   box.err = std::move(launched.err);
@@ -204,6 +209,7 @@ bool Boxes::OnEnded(const os::Ended& ended, TimePoint now) {
 void Boxes::OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now) {
   Box& box = place->second;
   const std::string& lease = place->first;
+  RINGFENCE_FAILPOINT("jailer.runtime_ended");
   box.runtime_pid = 0;
   box.process.Reset();
   if (ended.signalled || ended.code != 0) {
@@ -224,6 +230,7 @@ void Boxes::OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now) {
   }
   box.deadline = now + box.plan.grant.runtime_max;
   records_->SetState(lease, BoxState::kRunning, clock_->Now());
+  RINGFENCE_FAILPOINT("jailer.running");
   const Started started = std::move(box.started);
   started(isolate::StartedBox{std::move(box.out), std::move(box.err), std::move(box.exit_read)});
   if (box.end_asked) {
@@ -256,6 +263,7 @@ std::string Boxes::ExitLine(Box& box, const os::Ended& ended) const {
 
 void Boxes::OnBoxEnded(Place place, const os::Ended& ended) {
   Box& box = place->second;
+  RINGFENCE_FAILPOINT("jailer.box_ended");
   const std::string line = ExitLine(box, ended);
   box.init_pid = 0;
   box.process.Reset();
@@ -264,7 +272,9 @@ void Boxes::OnBoxEnded(Place place, const os::Ended& ended) {
     box.exit.Reset();
     return;
   }
+  RINGFENCE_FAILPOINT("jailer.taken_down");
   records_->SetState(place->first, BoxState::kEnded, clock_->Now());
+  RINGFENCE_FAILPOINT("jailer.ended");
   // Never blocks: one short line into an empty pipe. A reader that has gone is no error.
   (void)os::WriteAll(box.exit.get(), AsBytes(line));
   boxes_.erase(place);

@@ -9,6 +9,7 @@
 #include "isolate/jailer_protocol.h"
 #include "isolate/names.h"
 #include "model/lease.h"
+#include "os/failpoint.h"
 #include "os/log.h"
 
 namespace ringfence::jailer {
@@ -293,6 +294,7 @@ Status Records::Forget(const std::string& lease) {
   }
   RINGFENCE_TRY(used_file_.Append(AsBytes(UsedLine(record->start_before, lease))));
   RINGFENCE_TRY(used_file_.Sync());
+  RINGFENCE_FAILPOINT("jailer.forget_noted");
   used_[lease] = record->start_before;
   leases_.erase(lease);
   return Save(true);

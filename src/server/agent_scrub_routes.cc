@@ -7,6 +7,7 @@
 #include "crypto/sha256.h"
 #include "isolate/grant.h"
 #include "lease/life.h"
+#include "os/failpoint.h"
 #include "server/agent_work.h"
 #include "server/routes.h"
 
@@ -179,6 +180,7 @@ Status TakeFailure(const Call& call, store::Connection& db, const ScrubNews& new
 Result<net::Response> TakeScrub(const Call& call) {
   RINGFENCE_ASSIGN(const ScrubNews news, ReadNews(call.request));
   std::string why = news.error;
+  RINGFENCE_FAILPOINT("server.receipt");
   if (why.empty()) {
     const Status taken =
         call.core.Change([&](store::Connection& db) { return TakeReceipt(call, db, news); });
@@ -195,6 +197,7 @@ Result<net::Response> TakeScrub(const Call& call) {
         call.core.Change([&](store::Connection& db) { return TakeFailure(call, db, news, why); }));
     ++call.core.counters().scrubs_failed;
   }
+  RINGFENCE_FAILPOINT("server.receipt_taken");
   if (!news.lease.empty()) {
     call.core.NotifyLease(news.lease);
   }
