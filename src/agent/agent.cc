@@ -14,6 +14,7 @@
 #include "crypto/random.h"
 #include "isolate/agent_sandbox.h"
 #include "net/address.h"
+#include "os/failpoint.h"
 #include "os/file.h"
 #include "os/log.h"
 #include "os/signals.h"
@@ -119,6 +120,7 @@ Status Report(Node& node, Link& link, bool with_inventory) {
   body["boxes"] = std::move(boxes);
   RINGFENCE_TRY(link.Send("POST", "/v1/agent/report", body));
   node.reported = true;
+  RINGFENCE_FAILPOINT("agent.reported");
   RINGFENCE_ASSIGN(const auto incidents, node.jailer.Incidents());
   if (!incidents.empty()) {
     JsonArray list;

@@ -17,6 +17,8 @@ constexpr std::size_t kChunksPerRequest = 8;
 // Output that comes within this time travels together.
 constexpr std::chrono::milliseconds kGather{5};
 constexpr std::size_t kEndingBytesMax = 2048;
+constexpr int kScrubTriesMax = 5;
+constexpr std::chrono::milliseconds kScrubPauseFirst{250};
 
 Json GpuList(const std::vector<std::string>& gpus) {
   JsonArray array;
@@ -243,9 +245,28 @@ void LeaseRunner::Finish(const std::stop_token& stop, Link& link, const std::str
   (void)ScrubAndDeliver(stop, link, lease, gpus);
 }
 
+Result<std::string> LeaseRunner::ScrubPatiently(const std::stop_token& stop,
+                                                const std::string& lease,
+                                                const std::vector<std::string>& gpus) {
+  std::chrono::milliseconds pause = kScrubPauseFirst;
+  for (int tries = 1;; ++tries) {
+    auto receipt = jailer_.Scrub(lease, gpus);
+    const bool passing = !receipt.has_value() && (receipt.error().code == Code::kUnavailable ||
+                                                  receipt.error().code == Code::kExhausted);
+    if (!passing || tries == kScrubTriesMax || stop.stop_requested() ||
+        !jailer_.Hello().has_value()) {
+      return receipt;
+    }
+    os::Log(os::Level::kWarning, "scrub_tried_again",
+            {{"lease", lease}, {"why", receipt.error().message}});
+    Pause(stop, pause);
+    pause *= 2;
+  }
+}
+
 bool LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
                                   const std::vector<std::string>& gpus) {
-  auto receipt = jailer_.Scrub(lease, gpus);
+  const auto receipt = ScrubPatiently(stop, lease, gpus);
   RINGFENCE_FAILPOINT("agent.scrubbed");
   if (!receipt.has_value() && !jailer_.Hello().has_value()) {
     return false;  // the pair ended: whoever comes next takes it up again

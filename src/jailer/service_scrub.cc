@@ -32,7 +32,7 @@ Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& repor
       return Error{Code::kUnavailable, "the worker's report does not cover " + gpu.uuid};
     }
     if (result->mismatch_bytes != 0 || result->reached_bytes == 0) {
-      return Error{Code::kUnavailable,
+      return Error{Code::kCorrupt,
                    gpu.uuid + ": " + std::to_string(result->mismatch_bytes) + " of " +
                        std::to_string(result->reached_bytes) +
                        " bytes read back other than written",

@@ -50,6 +50,7 @@ inline constexpr std::string_view kNames[] = {
     "agent.delivered",
     "agent.forgot",
     "agent.recover",
+    "agent.reported",
     // The jailer: a box from grant to nothing, a scrub from request to receipt.
     "jailer.start",
     "jailer.begun",
