@@ -158,6 +158,11 @@ void Cosign(Node& node, Link& link, JsonReader& order) {
   }
   const auto line = node.witness.Check(*note, proof, SystemClock().Now());
   node.witnessed = node.witness.seen().size;
+  if (!line.has_value() && line.error().code == Code::kUnavailable) {
+    // Our own disk: no word against the log. The order comes again.
+    os::Log(os::Level::kWarning, "not_cosigned", {{"why", line.error().message}});
+    return;
+  }
   JsonObject body{{"size", *size}};
   if (line.has_value()) {
     body["line"] = *line;

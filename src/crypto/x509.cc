@@ -108,7 +108,7 @@ Status SetLife(X509* certificate, const Life& life) {
   if (life.to <= life.from) {
     return Error{Code::kInvalidArgument, "a certificate's life must be longer than nothing"};
   }
-  if (ASN1_TIME_set(X509_getm_notBefore(certificate), Seconds(life.from)) == nullptr ||
+  if (ASN1_TIME_set(X509_getm_notBefore(certificate), Seconds(life.from - kBackdated)) == nullptr ||
       ASN1_TIME_set(X509_getm_notAfter(certificate), Seconds(life.to)) == nullptr) {
     return LibraryError("setting a certificate's life");
   }
@@ -244,7 +244,7 @@ Result<std::string> Issue(const Authority& ca, EVP_PKEY* subject_key, const Plan
   RINGFENCE_TRY(SetSubject(X509_get_subject_name(cert), plan.names.common_name));
   // A certificate that outlives its CA would only fail later and less clearly.
   const Timestamp end = std::min(plan.now + plan.life, ca_end);
-  RINGFENCE_TRY(SetLife(cert, {plan.now - kBackdated, end}));
+  RINGFENCE_TRY(SetLife(cert, {plan.now, end}));
   X509* const issuer = ca.certificate.get();
   RINGFENCE_TRY(AddExtension(cert, issuer, NID_basic_constraints, "critical,CA:FALSE"));
   RINGFENCE_TRY(AddExtension(cert, issuer, NID_key_usage, "critical,digitalSignature"));
@@ -274,7 +274,7 @@ Result<KeyAndCertificate> MakeCa(std::string_view common_name, Timestamp now, Mi
   if (X509_set_issuer_name(cert, X509_get_subject_name(cert)) != 1) {
     return LibraryError("making a CA certificate");
   }
-  RINGFENCE_TRY(SetLife(cert, {now - kBackdated, now + life}));
+  RINGFENCE_TRY(SetLife(cert, {now, now + life}));
   RINGFENCE_TRY(AddExtension(cert, cert, NID_basic_constraints, "critical,CA:TRUE,pathlen:0"));
   RINGFENCE_TRY(AddExtension(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign"));
   RINGFENCE_TRY(AddExtension(cert, cert, NID_subject_key_identifier, "hash"));

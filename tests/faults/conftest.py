@@ -11,7 +11,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 SEED = int(os.environ.get("FAULT_SEED") or random.SystemRandom().randrange(1 << 32))
 ALL = os.environ.get("FAULT_ALL") == "1"
-ROUNDS = int(os.environ.get("FAULT_ROUNDS") or (30 if ALL else 3))
+ROUNDS = int(os.environ.get("FAULT_ROUNDS") or (30 if ALL else 2))
+ONLY = os.environ.get("FAULT_ONLY", "")
 RESULTS = {}  # Case -> what became of its lease
 
 
@@ -20,10 +21,11 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items, config):
-    if not ALL:
-        chosen = [item for item in items if "whole" not in item.keywords]
-        config.hook.pytest_deselected(items=[item for item in items if "whole" in item.keywords])
-        items[:] = chosen
+    def is_wanted(item):
+        return (ALL or "whole" not in item.keywords) and ONLY in item.name
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
+    items[:] = [item for item in items if is_wanted(item)]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -103,7 +103,8 @@ def job(world):
     return thread, result
 
 
-@pytest.mark.parametrize("mode", ["cut", "slow", "garble", "hole"])
+@pytest.mark.parametrize("mode", ["cut"] + [
+    pytest.param(mode, marks=pytest.mark.whole) for mode in ("slow", "garble", "hole")])
 def test_a_bad_line(line, mode):
     world, proxy, node = line
     wait_until(node.is_ready, "the node")
@@ -126,6 +127,7 @@ def test_a_bad_line(line, mode):
     world.check_log(still_open=1)
 
 
+@pytest.mark.whole
 def test_a_server_that_is_not_ours(line, tmp_path):
     """Whoever answers in the server's place, with a certificate of his own, hears nothing."""
     world, proxy, node = line

@@ -326,11 +326,15 @@ class World:
                     pass
         return found
 
+    def cgroups(self, beneath):
+        root = pathlib.Path("/sys/fs/cgroup")
+        return [*root.glob(f"ringfence/{self.node}{beneath}"), *root.glob(f"*/ringfence/{self.node}{beneath}")]
+
     def check_leftovers(self):
         """Nothing of a box or a worker: process, cgroup, mount, node, network, memory."""
         wait_until(lambda: not self.worker(), "workers to end")
         assert not self.box(), self.box()
-        groups = [group for group in pathlib.Path("/sys/fs/cgroup").rglob(f"ringfence/{self.node}/*") if group.is_dir()]
+        groups = self.cgroups("/*/")
         assert not groups, groups
         [jailer] = self.jailer()
         inside = pathlib.Path(f"/proc/{jailer}/root/run/ringfence")
@@ -350,7 +354,7 @@ class World:
     def check_gone(self):
         """After `down`: nothing at all."""
         assert not self.mine(), self.mine()
-        groups = [group for group in pathlib.Path("/sys/fs/cgroup").rglob(f"ringfence/{self.node}*") if group.is_dir()]
+        groups = self.cgroups("*/")
         assert not groups, groups
         for pid, _, _ in processes():
             try:
