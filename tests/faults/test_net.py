@@ -166,4 +166,5 @@ def test_a_server_that_is_not_ours(line, tmp_path):
     assert not any(heard), heard
     wait_until(node.is_ready, "the node to be back")
     assert world.rf.ok("run", *VISION, "--", "echo", "on") == "on\n"
+    wait_until(node.is_ready, "its GPU to be scrubbed")
     world.check_log(still_open=1)
