@@ -4,12 +4,14 @@
 #   PRESET=dev                   make test with another preset, such as the sanitizers'
 #   TESTS=REGEX                  make test: only the unit tests and corpora whose names match
 #   FUZZ_SECONDS=60 FUZZER=NAME  make fuzz: time for each fuzzer; only this one
+#   FAULT_SEED=N FAULT_ROUNDS=30 make faults: the dice; how many rounds of kills at random times
+#   FAULT_ONLY=NAME              make faults: only tests whose names hold this
 #   ALL=1                        make lint: clang-tidy on every file, not only on changed ones
 #   BENCH=NAME                   make bench: only this one, as api or audit
 .DEFAULT_GOAL := help
-export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL BENCH
+export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL BENCH FAULT_SEED FAULT_ROUNDS FAULT_ONLY
 
-.PHONY: help setup build up down test tour bench soak fmt lint fuzz peers gpu-test tsan package \
+.PHONY: help setup build up down test tour bench soak faults fmt lint fuzz peers gpu-test tsan package \
   package-test clean
 
 help: ## list the targets
@@ -33,6 +35,10 @@ down: ## stop what `make up` started; its state stays
 test: ## build and run all tests; the last line has the counts (CI=true: a skip fails)
 	@scripts/setup.sh build run test
 	@scripts/test.sh
+
+faults: ## kill, fill, cut, garble and jump at every step of a lease; prints a table (about 30 minutes)
+	@scripts/setup.sh build run test
+	@scripts/faults.sh
 
 tour: ## play the five-minute story by itself, in a state folder of its own
 	@scripts/setup.sh build run

@@ -29,6 +29,10 @@ if [ -z "${TESTS:-}" ] && [ -z "${UNIT_ONLY:-}" ]; then
   expected+=("$results/e2e.xml")
   RINGFENCE_BUILD_DIR=$build PYTHONDONTWRITEBYTECODE=1 \
     "$PYTHON" -m pytest -p no:cacheprovider -q -ra --junitxml "$results/e2e.xml" tests/e2e || true
+  step "faults: at each step of a lease, whoever is at it dies (make faults: everybody, everywhere)"
+  expected+=("$results/faults.xml")
+  RINGFENCE_BUILD_DIR=$build PYTHONDONTWRITEBYTECODE=1 \
+    "$PYTHON" -m pytest -p no:cacheprovider -q -ra --junitxml "$results/faults.xml" tests/faults || true
 fi
 
 exec "$PYTHON" scripts/test_summary.py "${expected[@]}"

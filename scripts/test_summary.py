@@ -19,6 +19,7 @@ SUITES = {  # by the first part of a ctest test's name; every other is a unit te
     "fuzz-corpus": "fuzz corpora",
     "layers": "layer checks",
     "scripts": "scripts",
+    "faults": "faults",
 }
 
 
@@ -60,15 +61,16 @@ def of_ctest(case):
 
 def of_pytest(case):
     name = f"{case.get('classname', '?').replace('.', '/')}::{case.get('name', '?')}"
+    suite = "faults" if name.startswith("tests/faults/") else "end-to-end"
     for bad in ("failure", "error"):
         found = case.find(bad)
         if found is not None:
             message = found.get("message", "").strip().split("\n")[0]
-            return Outcome("end-to-end", name, "failed", message)
+            return Outcome(suite, name, "failed", message)
     skipped = case.find("skipped")
     if skipped is not None:
-        return Outcome("end-to-end", name, "skipped", skipped.get("message") or "no reason given")
-    return Outcome("end-to-end", name, "passed", "")
+        return Outcome(suite, name, "skipped", skipped.get("message") or "no reason given")
+    return Outcome(suite, name, "passed", "")
 
 
 def read_results(path):

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kFileBytesMax = 256 * 1024;
 constexpr std::size_t kPemBytesMax = 64 * 1024;
+constexpr Milliseconds kRenewWhenLeft = std::chrono::hours(56);  // a third of a life
 
 Result<Json> Post(net::Client& client, const std::string& target, const JsonObject& body) {
   net::ClientRequest request;
@@ -93,7 +94,7 @@ Result<Credentials> Join(const isolate::AgentJoin& join, const isolate::JailerHe
 
 Result<bool> NeedsRenewal(const Credentials& credentials, Timestamp now) {
   RINGFENCE_ASSIGN(const auto facts, crypto::ReadCertificate(credentials.certificate_pem));
-  return facts.not_after - now < (facts.not_after - facts.not_before) / 3;
+  return facts.not_after - now < kRenewWhenLeft;
 }
 
 Result<Credentials> Renew(const Credentials& credentials, const std::string& node) {

@@ -31,7 +31,7 @@ Status SaveCredentials(const std::string& path, const Credentials& credentials);
 Result<Credentials> Join(const isolate::AgentJoin& join, const isolate::JailerHello& jailer,
                          const std::string& witness_vkey, const std::string& node);
 
-// A client certificate with a third of its life left is to be renewed.
+// Whether so little of the certificate's life is left that it is to be renewed.
 Result<bool> NeedsRenewal(const Credentials& credentials, Timestamp now);
 Result<Credentials> Renew(const Credentials& credentials, const std::string& node);
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/encoding.h"
+#include "os/failpoint.h"
 #include "os/file.h"
 #include "os/log.h"
 #include "os/process.h"
@@ -16,6 +17,8 @@ constexpr std::size_t kChunksPerRequest = 8;
 // Output that comes within this time travels together.
 constexpr std::chrono::milliseconds kGather{5};
 constexpr std::size_t kEndingBytesMax = 2048;
+constexpr int kScrubTriesMax = 5;
+constexpr std::chrono::milliseconds kScrubPauseFirst{250};
 
 Json GpuList(const std::vector<std::string>& gpus) {
   JsonArray array;
@@ -87,6 +90,7 @@ void LeaseRunner::Start(const std::string& lease, const std::string& grant,
 }
 
 void LeaseRunner::End(const std::string& lease, const std::vector<std::string>& gpus) {
+  RINGFENCE_FAILPOINT("agent.end");
   if (IsInHand(lease)) {
     const Status ended = jailer_.End(lease);
     if (!ended.has_value()) {
@@ -135,6 +139,7 @@ void LeaseRunner::ScrubUnleased(const std::vector<std::string>& gpus, const std:
 Status LeaseRunner::Recover() {
   RINGFENCE_ASSIGN(const auto records, jailer_.List());
   for (const isolate::BoxRecord& record : records) {
+    RINGFENCE_FAILPOINT("agent.recover");
     Launch(record.lease, [=, this](const std::stop_token& stop) {
       Link link(holder_);
       if (record.state != isolate::BoxState::kScrubbed) {
@@ -151,15 +156,19 @@ void LeaseRunner::RunBox(const std::stop_token& stop, const std::string& lease,
                          const std::string& grant, const std::vector<std::string>& gpus) {
   Link link(holder_);
   std::string ending;
+  RINGFENCE_FAILPOINT("agent.start");
   auto box = jailer_.Start(grant);
   if (box.has_value()) {
+    RINGFENCE_FAILPOINT("agent.started");
     const auto said = link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/step",
                                      JsonObject{{"step", "started"}});
     if (!said.has_value()) {
       os::Log(os::Level::kWarning, "start_not_reported",
               {{"lease", lease}, {"why", said.error().message}});
     }
+    RINGFENCE_FAILPOINT("agent.said_started");
     ending = Carry(stop, link, lease, *box);
+    RINGFENCE_FAILPOINT("agent.ended");
   } else {
     ending = "failed " + box.error().message;
     if (!box.error().hint.empty()) {
@@ -200,9 +209,11 @@ std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const st
     if (chunks.empty() || !kept) {
       continue;
     }
+    RINGFENCE_FAILPOINT("agent.output");
     const auto count = static_cast<std::int64_t>(chunks.size());
     const auto sent = link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/output",
                                      JsonObject{{"first", first}, {"chunks", std::move(chunks)}});
+    RINGFENCE_FAILPOINT("agent.output_sent");
     first += count;
     kept = sent.has_value();
   }
@@ -230,12 +241,33 @@ void LeaseRunner::Finish(const std::stop_token& stop, Link& link, const std::str
     os::Log(os::Level::kWarning, "end_not_reported",
             {{"lease", lease}, {"why", said.error().message}});
   }
+  RINGFENCE_FAILPOINT("agent.said_ended");
   (void)ScrubAndDeliver(stop, link, lease, gpus);
+}
+
+Result<std::string> LeaseRunner::ScrubPatiently(const std::stop_token& stop,
+                                                const std::string& lease,
+                                                const std::vector<std::string>& gpus) {
+  std::chrono::milliseconds pause = kScrubPauseFirst;
+  for (int tries = 1;; ++tries) {
+    auto receipt = jailer_.Scrub(lease, gpus);
+    const bool passing = !receipt.has_value() && (receipt.error().code == Code::kUnavailable ||
+                                                  receipt.error().code == Code::kExhausted);
+    if (!passing || tries == kScrubTriesMax || stop.stop_requested() ||
+        !jailer_.Hello().has_value()) {
+      return receipt;
+    }
+    os::Log(os::Level::kWarning, "scrub_tried_again",
+            {{"lease", lease}, {"why", receipt.error().message}});
+    Pause(stop, pause);
+    pause *= 2;
+  }
 }
 
 bool LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
                                   const std::vector<std::string>& gpus) {
-  auto receipt = jailer_.Scrub(lease, gpus);
+  const auto receipt = ScrubPatiently(stop, lease, gpus);
+  RINGFENCE_FAILPOINT("agent.scrubbed");
   if (!receipt.has_value() && !jailer_.Hello().has_value()) {
     return false;  // the pair ended: whoever comes next takes it up again
   }
@@ -255,10 +287,12 @@ bool LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const
             {{"lease", lease}, {"why", said.error().message}});
     return false;
   }
+  RINGFENCE_FAILPOINT("agent.delivered");
   const Json* clean = said->is_object() ? said->get_object().if_contains("clean") : nullptr;
   const bool taken = clean != nullptr && clean->is_bool() && clean->get_bool();
   if (taken && !lease.empty()) {
     (void)jailer_.Forget(lease);
+    RINGFENCE_FAILPOINT("agent.forgot");
   }
   return taken;
 }

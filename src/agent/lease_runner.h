@@ -55,6 +55,10 @@ class LeaseRunner {
                     isolate::StartedBox& box);
   void Finish(const std::stop_token& stop, Link& link, const std::string& lease,
               const std::vector<std::string>& gpus, const std::string& ending);
+  // What is no fault of the card (a worker that was killed, a full disk) is tried again a few times
+  // before it puts the card into quarantine.
+  Result<std::string> ScrubPatiently(const std::stop_token& stop, const std::string& lease,
+                                     const std::vector<std::string>& gpus);
   // True when the server has the receipt and took it.
   bool ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
                        const std::vector<std::string>& gpus);

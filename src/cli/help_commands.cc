@@ -6,6 +6,7 @@
 #include "cli/man.h"
 #include "cli/parse.h"
 #include "cli/suggest.h"
+#include "os/failpoint.h"
 
 namespace ringfence::cli {
 namespace {
@@ -62,6 +63,15 @@ Result<int> Man(Invocation& invocation) {
   return 0;
 }
 
+#ifdef RINGFENCE_FAILPOINTS
+Result<int> Failpoints(Invocation& invocation) {
+  for (const std::string_view name : os::failpoint::kNames) {
+    invocation.console.out() << name << '\n';
+  }
+  return 0;
+}
+#endif
+
 }  // namespace
 
 CommandTable HelpCommands() {
@@ -87,6 +97,12 @@ CommandTable HelpCommands() {
        .handler = Man,
        .hidden = true},
       {.path = "__docs", .summary = "Print docs/cli.md.", .handler = Docs, .hidden = true},
+#ifdef RINGFENCE_FAILPOINTS
+      {.path = "__failpoints",
+       .summary = "Print the places that tests/faults walks.",
+       .handler = Failpoints,
+       .hidden = true},
+#endif
   };
 }
 

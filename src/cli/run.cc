@@ -67,9 +67,14 @@ Result<Json> AskForLease(Api& api, Console& console, Presses& presses, const Jso
   const std::string key = FreshIdempotencyKey();
   RINGFENCE_TRY(api.Raw("/healthz"));
   Retry retry(console, options.give_up, options.first_pause);
+  bool restarted = false;
   for (;;) {
     auto lease = api.Post("/v1/leases", &request, key);
-    if (lease.has_value() || !api.unreachable() || presses.count() > 0 ||
+    restarted = restarted || api.unreachable();
+    // A server that has just started must hear of its nodes before it can place anything.
+    const bool passing = api.unreachable() || (restarted && !lease.has_value() &&
+                                               lease.error().code == Code::kUnavailable);
+    if (lease.has_value() || !passing || presses.count() > 0 ||
         !retry.Again(lease.error(), presses, 0)) {
       return lease;
     }

@@ -21,7 +21,10 @@ constexpr std::size_t kCommonNameBytesMax = 64;  // X.520's upper bound
 constexpr std::size_t kNameBytesMax = 253;
 constexpr std::size_t kNamesMax = 64;
 constexpr std::size_t kSerialBytes = 16;
-constexpr Milliseconds kClockSkew = std::chrono::minutes(5);
+// How far before its making a certificate's life begins. Who is let in is decided by fingerprints
+// and by the end of a life; its beginning would only lock everybody out when a clock that was ahead
+// is put right.
+constexpr Milliseconds kBackdated = std::chrono::hours(24 * 30);
 constexpr std::string_view kCurve = "prime256v1";
 
 using CertRequest = std::unique_ptr<X509_REQ, Freer<X509_REQ_free>>;
@@ -105,7 +108,7 @@ Status SetLife(X509* certificate, const Life& life) {
   if (life.to <= life.from) {
     return Error{Code::kInvalidArgument, "a certificate's life must be longer than nothing"};
   }
-  if (ASN1_TIME_set(X509_getm_notBefore(certificate), Seconds(life.from)) == nullptr ||
+  if (ASN1_TIME_set(X509_getm_notBefore(certificate), Seconds(life.from - kBackdated)) == nullptr ||
       ASN1_TIME_set(X509_getm_notAfter(certificate), Seconds(life.to)) == nullptr) {
     return LibraryError("setting a certificate's life");
   }
@@ -241,7 +244,7 @@ Result<std::string> Issue(const Authority& ca, EVP_PKEY* subject_key, const Plan
   RINGFENCE_TRY(SetSubject(X509_get_subject_name(cert), plan.names.common_name));
   // A certificate that outlives its CA would only fail later and less clearly.
   const Timestamp end = std::min(plan.now + plan.life, ca_end);
-  RINGFENCE_TRY(SetLife(cert, {plan.now - kClockSkew, end}));
+  RINGFENCE_TRY(SetLife(cert, {plan.now, end}));
   X509* const issuer = ca.certificate.get();
   RINGFENCE_TRY(AddExtension(cert, issuer, NID_basic_constraints, "critical,CA:FALSE"));
   RINGFENCE_TRY(AddExtension(cert, issuer, NID_key_usage, "critical,digitalSignature"));
@@ -271,7 +274,7 @@ Result<KeyAndCertificate> MakeCa(std::string_view common_name, Timestamp now, Mi
   if (X509_set_issuer_name(cert, X509_get_subject_name(cert)) != 1) {
     return LibraryError("making a CA certificate");
   }
-  RINGFENCE_TRY(SetLife(cert, {now - kClockSkew, now + life}));
+  RINGFENCE_TRY(SetLife(cert, {now, now + life}));
   RINGFENCE_TRY(AddExtension(cert, cert, NID_basic_constraints, "critical,CA:TRUE,pathlen:0"));
   RINGFENCE_TRY(AddExtension(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign"));
   RINGFENCE_TRY(AddExtension(cert, cert, NID_subject_key_identifier, "hash"));

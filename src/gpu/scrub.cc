@@ -10,6 +10,7 @@
 #include "gpu/inventory.h"
 #include "gpu/library.h"
 #include "gpu/limits.h"
+#include "os/failpoint.h"
 
 namespace ringfence::gpu {
 namespace {
@@ -107,6 +108,7 @@ Result<ScrubResult> ScrubCard(const cuda::Api& api, const Gpu& gpu) {
   };
   RINGFENCE_ASSIGN(const std::uint64_t residue, card.Count(not_zero));
   RINGFENCE_TRY(card.FillPatterns());
+  RINGFENCE_FAILPOINT("worker.overwritten");
   RINGFENCE_ASSIGN(const std::uint64_t bad_pattern, card.Count(not_pattern));
   RINGFENCE_TRY(card.FillZeros());
   RINGFENCE_ASSIGN(const std::uint64_t bad_zeros, card.Count(not_zero));

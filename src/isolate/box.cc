@@ -5,6 +5,7 @@
 
 #include "isolate/box_root.h"
 #include "os/cgroup.h"
+#include "os/failpoint.h"
 #include "os/file.h"
 #include "os/file_owner.h"
 #include "os/log.h"
@@ -150,6 +151,12 @@ Result<LaunchedBox> LaunchBox(const BoxPlace& place, const BoxPlan& plan) {
                      lease};
   spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   spawn.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {status.second.get(), 3}};
+#ifdef RINGFENCE_FAILPOINTS
+  if (os::failpoint::TableFd() >= 0) {  // for process 1 of the box alone
+    spawn.fds.emplace_back(os::failpoint::TableFd(), os::failpoint::kBoxFd);
+    *(spawn.arguments.end() - 2) = "2";
+  }
+#endif
   spawn.parent_death_signal = kSigKill;
   // The runtime makes mount points; the job's user must be able to pass through them.
   spawn.before_exec = [] {

@@ -25,6 +25,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "os/failpoint.h"
 #include "os/landlock_abi.h"
 
 namespace landlock = ringfence::os::landlock;
@@ -142,7 +143,9 @@ void OfferToOomKiller() {
     code = WEXITSTATUS(status);
     (void)std::snprintf(line, sizeof line, "exited %d\n", code);
   }
+  RINGFENCE_FAILPOINT("init.command_ended");
   (void)!write(kStatusFd, line, std::strlen(line));
+  RINGFENCE_FAILPOINT("init.said_ending");
   _exit(code);  // and the kernel ends everything else in this PID namespace
 }
 
@@ -204,6 +207,10 @@ int main(int argc, char** argv) {
     (void)std::fprintf(stderr, "ringfence-init runs inside a box and is started by the jailer\n");
     return kExitNotConfined;
   }
+#ifdef RINGFENCE_FAILPOINTS
+  ringfence::os::failpoint::TakeFrom(ringfence::os::failpoint::kBoxFd);
+#endif
+  RINGFENCE_FAILPOINT("init.begin");
   const int abi = landlock::Abi();
   if (abi < 1) {
     Refuse("this kernel has no Landlock");
@@ -227,8 +234,10 @@ int main(int argc, char** argv) {
     RunCommand(abi, argv + 1, command);
   }
   (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  RINGFENCE_FAILPOINT("init.forked");
   // Until here a signal to this process would have been lost, as to any process 1.
   (void)!write(kStatusFd, "ready\n", 6);
+  RINGFENCE_FAILPOINT("init.ready");
   ConfineInit(abi);
   // The job's output must end when the job closes it, not when this process ends.
   for (int fd = 0; fd < 3; ++fd) {

@@ -46,6 +46,12 @@ class Client final : public JailerClient {
 
   Result<JailerHello> Hello() override {
     const std::lock_guard lock(hello_mutex_);
+    {
+      const std::lock_guard inner(mutex_);
+      if (ended_) {
+        return PairEnded();
+      }
+    }
     if (!hello_.has_value()) {
       RINGFENCE_ASSIGN(Answer answer, Call(HelloRequest{}));
       hello_ = std::move(answer.reply.hello);

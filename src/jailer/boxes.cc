@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "os/cgroup.h"
+#include "os/failpoint.h"
 #include "os/file.h"
 #include "os/log.h"
 #include "os/memory_file.h"
@@ -18,6 +19,8 @@ constexpr int kSigTerm = 15;
 constexpr std::size_t kStatusLineBytesMax = 64;
 constexpr auto kGrace = std::chrono::seconds(10);
 constexpr auto kStartMax = std::chrono::seconds(60);
+constexpr auto kTakeDownMax = std::chrono::seconds(30);
+constexpr auto kTakeDownPause = std::chrono::seconds(1);
 
 // "exited N" or "signalled N", as ringfence-init writes them and nothing else can.
 struct InitLine {
@@ -60,12 +63,14 @@ Status Boxes::Recover(const std::string& driver_root) {
     }
   }
   for (const std::string& lease : unfinished) {
+    RINGFENCE_FAILPOINT("jailer.recover");
     const LeaseRecord& record = *records_->Find(lease);
     // A driver that has gone since leaves nothing to give back.
     const auto files = gpu::FilesFor(driver_root, record.gpus);
     RINGFENCE_TRY(
         isolate::TakeDownBox(place_, lease, files.has_value() ? *files : gpu::DriverFiles()));
     records_->SetState(lease, BoxState::kEnded, clock_->Now());
+    RINGFENCE_FAILPOINT("jailer.recovered");
     os::Log(os::Level::kWarning, "box_of_earlier_jailer_ended", {{"lease", lease}});
   }
   return {};
@@ -73,8 +78,10 @@ Status Boxes::Recover(const std::string& driver_root) {
 
 Status Boxes::Launch(Box& box) {
   RINGFENCE_TRY(isolate::BuildBox(place_, box.plan));
+  RINGFENCE_FAILPOINT("jailer.built");
   RINGFENCE_ASSIGN(os::Pipe exit, os::MakePipe());
   RINGFENCE_ASSIGN(isolate::LaunchedBox launched, isolate::LaunchBox(place_, box.plan));
+  RINGFENCE_FAILPOINT("jailer.launched");
   box.runtime_pid = launched.runtime_pid;
   box.out = std::move(launched.out);
   box.err = std::move(launched.err);
@@ -120,6 +127,7 @@ bool Boxes::TakeDown(Box& box) {
               {{"lease", lease}, {"reason", gone.error().message}});
     }
     box.take_down_failed = true;
+    box.take_down_at = std::chrono::steady_clock::now() + kTakeDownPause;
     return false;
   }
   return true;
@@ -194,7 +202,7 @@ bool Boxes::OnEnded(const os::Ended& ended, TimePoint now) {
       return true;
     }
     if (place->second.init_pid == ended.pid) {
-      OnBoxEnded(place, ended);
+      OnBoxEnded(place, ended, now);
       return true;
     }
   }
@@ -204,6 +212,7 @@ bool Boxes::OnEnded(const os::Ended& ended, TimePoint now) {
 void Boxes::OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now) {
   Box& box = place->second;
   const std::string& lease = place->first;
+  RINGFENCE_FAILPOINT("jailer.runtime_ended");
   box.runtime_pid = 0;
   box.process.Reset();
   if (ended.signalled || ended.code != 0) {
@@ -224,6 +233,7 @@ void Boxes::OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now) {
   }
   box.deadline = now + box.plan.grant.runtime_max;
   records_->SetState(lease, BoxState::kRunning, clock_->Now());
+  RINGFENCE_FAILPOINT("jailer.running");
   const Started started = std::move(box.started);
   started(isolate::StartedBox{std::move(box.out), std::move(box.err), std::move(box.exit_read)});
   if (box.end_asked) {
@@ -254,24 +264,40 @@ std::string Boxes::ExitLine(Box& box, const os::Ended& ended) const {
   return (ended.signalled ? "signalled " : "exited ") + std::to_string(ended.code) + "\n";
 }
 
-void Boxes::OnBoxEnded(Place place, const os::Ended& ended) {
+void Boxes::OnBoxEnded(Place place, const os::Ended& ended, TimePoint now) {
   Box& box = place->second;
-  const std::string line = ExitLine(box, ended);
+  RINGFENCE_FAILPOINT("jailer.box_ended");
+  box.exit_line = ExitLine(box, ended);
   box.init_pid = 0;
   box.process.Reset();
+  box.give_up_at = now + kTakeDownMax;
+  Finish(place, now);
+}
+
+// Says how the job ended and forgets the box, once nothing of it is left; else the next tick tries
+// again.
+void Boxes::Finish(Place place, TimePoint now) {
+  Box& box = place->second;
   if (!TakeDown(box)) {
-    (void)os::WriteAll(box.exit.get(), AsBytes("failed the box could not be taken down\n"));
-    box.exit.Reset();
+    if (now >= box.give_up_at && box.exit.valid()) {
+      (void)os::WriteAll(box.exit.get(), AsBytes("failed the box could not be taken down\n"));
+      box.exit.Reset();
+    }
     return;
   }
+  RINGFENCE_FAILPOINT("jailer.taken_down");
   records_->SetState(place->first, BoxState::kEnded, clock_->Now());
+  RINGFENCE_FAILPOINT("jailer.ended");
   // Never blocks: one short line into an empty pipe. A reader that has gone is no error.
-  (void)os::WriteAll(box.exit.get(), AsBytes(line));
+  if (box.exit.valid()) {
+    (void)os::WriteAll(box.exit.get(), AsBytes(box.exit_line));
+  }
   boxes_.erase(place);
 }
 
 void Boxes::Tick(TimePoint now) {
-  for (auto place = boxes_.begin(); place != boxes_.end();) {
+  for (auto next = boxes_.begin(); next != boxes_.end();) {
+    const auto place = next++;
     Box& box = place->second;
     if (box.kill_at.has_value() && now >= *box.kill_at && box.process.valid()) {
       (void)os::SendSignal(box.process.get(), kSigKill);
@@ -286,11 +312,8 @@ void Boxes::Tick(TimePoint now) {
       }
     }
     const bool stuck = box.take_down_failed && box.init_pid == 0 && box.runtime_pid == 0;
-    if (stuck && TakeDown(box)) {
-      records_->SetState(place->first, BoxState::kEnded, clock_->Now());
-      place = boxes_.erase(place);
-    } else {
-      ++place;
+    if (stuck && now >= box.take_down_at) {
+      Finish(place, now);
     }
   }
 }
@@ -310,7 +333,7 @@ std::optional<Boxes::TimePoint> Boxes::NextDeadline() const {
       consider(*box.kill_at);
     }
     if (box.take_down_failed) {
-      consider(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+      consider(box.take_down_at);
     }
   }
   return next;

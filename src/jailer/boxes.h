@@ -63,13 +63,17 @@ class Boxes {
     bool term_sent = false;
     bool timed_out = false;
     bool take_down_failed = false;
+    TimePoint take_down_at;  // the next try
+    TimePoint give_up_at;    // of taking it down, when the agent is told
+    std::string exit_line;   // for `exit`, once nothing of the box is left
     Started started;
   };
   using Place = std::map<std::string, Box>::iterator;
 
   Status Launch(Box& box);
   void OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now);
-  void OnBoxEnded(Place place, const os::Ended& ended);
+  void OnBoxEnded(Place place, const os::Ended& ended, TimePoint now);
+  void Finish(Place place, TimePoint now);
   void Fail(Place place, const Error& error);
   std::string ExitLine(Box& box, const os::Ended& ended) const;
   bool TakeDown(Box& box);

@@ -9,6 +9,7 @@
 #include "isolate/jailer_protocol.h"
 #include "isolate/names.h"
 #include "model/lease.h"
+#include "os/failpoint.h"
 #include "os/log.h"
 
 namespace ringfence::jailer {
@@ -102,6 +103,12 @@ std::string UsedLine(Timestamp start_before, const std::string& lease) {
 Result<Records> Records::Open(const std::string& folder, const std::string& boot_id,
                               Timestamp now) {
   RINGFENCE_TRY(os::MakeDirs(folder + "/incidents", 0700));
+  RINGFENCE_ASSIGN(const auto names, os::ListDir(folder));
+  for (const std::string& name : names) {
+    if (name.starts_with("state.json.new.")) {  // of a jailer that died while it wrote
+      RINGFENCE_TRY(os::RemoveFile(folder + "/" + name));
+    }
+  }
   RINGFENCE_ASSIGN(os::AppendFile used, os::AppendFile::Open(folder + "/used", 0600));
   Records records(folder, boot_id, std::move(used));
   RINGFENCE_TRY(records.Load());
@@ -291,8 +298,13 @@ Status Records::Forget(const std::string& lease) {
   if (record == nullptr) {
     return {};
   }
-  RINGFENCE_TRY(used_file_.Append(AsBytes(UsedLine(record->start_before, lease))));
+  const std::string line = UsedLine(record->start_before, lease);
+  const std::string after_torn = used_torn_ ? "\n" + line : line;
+  used_torn_ = true;
+  RINGFENCE_TRY(used_file_.Append(AsBytes(after_torn)));
   RINGFENCE_TRY(used_file_.Sync());
+  used_torn_ = false;
+  RINGFENCE_FAILPOINT("jailer.forget_noted");
   used_[lease] = record->start_before;
   leases_.erase(lease);
   return Save(true);

@@ -80,6 +80,7 @@ class Records {
   std::string folder_;
   std::string boot_id_;
   os::AppendFile used_file_;
+  bool used_torn_ = false;  // its last line may be half there
   std::map<std::string, LeaseRecord> leases_;
   std::map<std::string, std::string> clean_;  // UUID -> receipt id
   std::map<std::string, Timestamp> used_;

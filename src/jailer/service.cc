@@ -4,6 +4,7 @@
 
 #include "base/encoding.h"
 #include "isolate/incident.h"
+#include "os/failpoint.h"
 #include "os/log.h"
 #include "os/memory_file.h"
 #include "os/notify.h"
@@ -259,7 +260,10 @@ void Service::HandleForget(std::uint32_t id, const std::string& lease) {
            Error{Code::kFailedPrecondition, "lease " + lease + " is not scrubbed yet"});
     return;
   }
-  Answer(id, RequestType::kForget, records_->Forget(lease));
+  RINGFENCE_FAILPOINT("jailer.forget");
+  Status forgotten = records_->Forget(lease);
+  RINGFENCE_FAILPOINT("jailer.forgotten");
+  Answer(id, RequestType::kForget, std::move(forgotten));
 }
 
 void Service::HandleIncidents(std::uint32_t id) {

@@ -6,6 +6,7 @@
 #include "gpu/inventory.h"
 #include "gpu/scrub.h"
 #include "jailer/service.h"
+#include "os/failpoint.h"
 #include "os/log.h"
 
 namespace ringfence::jailer {
@@ -31,7 +32,7 @@ Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& repor
       return Error{Code::kUnavailable, "the worker's report does not cover " + gpu.uuid};
     }
     if (result->mismatch_bytes != 0 || result->reached_bytes == 0) {
-      return Error{Code::kUnavailable,
+      return Error{Code::kCorrupt,
                    gpu.uuid + ": " + std::to_string(result->mismatch_bytes) + " of " +
                        std::to_string(result->reached_bytes) +
                        " bytes read back other than written",
@@ -120,6 +121,7 @@ void Service::WithMinors(const std::vector<std::string>& uuids, AfterInventory t
 
 void Service::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request) {
   const auto refuse = [&](Error error) { Answer(id, RequestType::kScrub, std::move(error)); };
+  RINGFENCE_FAILPOINT("jailer.scrub");
   if (const Status can = CheckCanRun(); !can.has_value()) {
     return refuse(can.error());
   }
@@ -218,7 +220,9 @@ void Service::ScrubCards(std::uint32_t id, const std::string& lease,
   if (const Status dirty = records_->SetDirty(uuids); !dirty.has_value()) {
     return refuse(dirty.error());
   }
+  RINGFENCE_FAILPOINT("jailer.dirty");
   auto worker = isolate::StartScrub(parts_.worker_place, gpus);
+  RINGFENCE_FAILPOINT("jailer.worker_started");
   if (!worker.has_value()) {
     return refuse(worker.error());
   }
@@ -228,6 +232,7 @@ void Service::ScrubCards(std::uint32_t id, const std::string& lease,
         for (const gpu::WantedGpu& gpu : gpus) {
           scrubbing_.erase(gpu.uuid);
         }
+        RINGFENCE_FAILPOINT("jailer.worker_ended");
         const Status back = isolate::FinishScrub(parts_.worker_place, gpus);
         FinishScrub(id, lease, gpus,
                     back.has_value() ? std::move(report) : Result<std::string>(back.error()));
@@ -259,7 +264,9 @@ void Service::FinishScrub(std::uint32_t id, const std::string& lease,
     for (const gpu::WantedGpu& gpu : gpus) {
       uuids.push_back(gpu.uuid);
     }
+    RINGFENCE_FAILPOINT("jailer.sealed");
     RINGFENCE_TRY(records_->SetScrubbed(lease, uuids, receipt.id, envelope, receipt.time));
+    RINGFENCE_FAILPOINT("jailer.scrubbed");
     return envelope;
   };
   auto sealed = seal();

@@ -3,6 +3,7 @@
 #include "base/encoding.h"
 #include "crypto/sha256.h"
 #include "jailer/service.h"
+#include "os/failpoint.h"
 
 namespace ringfence::jailer {
 namespace {
@@ -64,6 +65,7 @@ Status Service::CheckCards(const isolate::Grant& grant) const {
 }
 
 void Service::HandleStart(std::uint32_t id, const isolate::StartRequest& request) {
+  RINGFENCE_FAILPOINT("jailer.start");
   Status status = CheckCanRun();
   if (!status.has_value()) {
     Answer(id, RequestType::kStart, std::move(status));
@@ -111,6 +113,7 @@ void Service::StartGranted(std::uint32_t id, const isolate::Grant& grant,
     record.start_before = grant.start_before;
     record.changed = clock_->Now();
     RINGFENCE_TRY(records_->Begin(record));
+    RINGFENCE_FAILPOINT("jailer.begun");
     return plan;
   };
   auto plan = prepare();

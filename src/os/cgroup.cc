@@ -21,7 +21,8 @@ namespace {
 constexpr std::size_t kMountInfoBytesMax = 1024 * 1024;
 constexpr std::size_t kProcsBytesMax = 4 * 1024 * 1024;
 constexpr int kDepthMax = 8;
-constexpr int kKillPassesMax = 400;
+// The caller may have others to look after: it is not kept for long, and tries again.
+constexpr int kKillPassesMax = 40;
 constexpr auto kKillPause = std::chrono::milliseconds(5);
 
 std::vector<std::string> Split(const std::string& text, char separator) {

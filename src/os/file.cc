@@ -59,7 +59,11 @@ Status RemoveTreeAt(int parent, const char* name, const std::string& shown, int 
   return {};
 }
 
-Status WriteBeside(const std::string& path, ByteView bytes, unsigned mode, bool durable) {
+enum class Over { kAnything, kAnythingNotDurable, kNothing };
+
+// Whole or not at all, whenever we die.
+Status WriteBeside(const std::string& path, ByteView bytes, unsigned mode, Over over) {
+  const bool durable = over != Over::kAnythingNotDurable;
   const std::string temporary =
       path + ".new." + std::to_string(getpid()) + "." + std::to_string(gettid());
   UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
@@ -70,7 +74,12 @@ Status WriteBeside(const std::string& path, ByteView bytes, unsigned mode, bool 
   if (status.has_value() && durable && fsync(fd.get()) != 0) {
     status = ErrnoError("sync " + path);
   }
-  if (status.has_value() && rename(temporary.c_str(), path.c_str()) != 0) {
+  if (status.has_value() && over == Over::kNothing) {
+    if (link(temporary.c_str(), path.c_str()) != 0) {
+      status = ErrnoError("create " + path);
+    }
+    (void)unlink(temporary.c_str());
+  } else if (status.has_value() && rename(temporary.c_str(), path.c_str()) != 0) {
     status = ErrnoError("rename over " + path);
   }
   if (!status.has_value()) {
@@ -178,23 +187,15 @@ Result<std::string> ReadText(const std::string& path, std::size_t bytes_max) {
 }
 
 Status WriteFileDurable(const std::string& path, ByteView bytes, unsigned mode) {
-  return WriteBeside(path, bytes, mode, true);
+  return WriteBeside(path, bytes, mode, Over::kAnything);
 }
 
 Status WriteFile(const std::string& path, ByteView bytes, unsigned mode) {
-  return WriteBeside(path, bytes, mode, false);
+  return WriteBeside(path, bytes, mode, Over::kAnythingNotDurable);
 }
 
 Status CreateFileDurable(const std::string& path, ByteView bytes, unsigned mode) {
-  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  if (!fd.valid()) {
-    return ErrnoError("create " + path);
-  }
-  RINGFENCE_TRY(WriteAll(fd.get(), bytes));
-  if (fsync(fd.get()) != 0) {
-    return ErrnoError("sync " + path);
-  }
-  return SyncDir(ParentOf(path));
+  return WriteBeside(path, bytes, mode, Over::kNothing);
 }
 
 Status MakeDirs(const std::string& path, unsigned mode) {

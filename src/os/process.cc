@@ -15,6 +15,7 @@
 #include <climits>
 
 #include "os/error.h"
+#include "os/failpoint.h"
 #include "os/file.h"
 #include "os/memory_file.h"
 
@@ -94,6 +95,9 @@ Status RunProgram(const SpawnOptions& options, pid_t parent, int& report) {
   int program = options.exec_fd;
   RINGFENCE_TRY(PlaceFds(options, report, program));
   CloseOthersOnExec(options);
+#ifdef RINGFENCE_FAILPOINTS
+  failpoint::HandOn();
+#endif
   if (options.before_exec) {
     RINGFENCE_TRY(options.before_exec());
   }

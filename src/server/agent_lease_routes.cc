@@ -9,6 +9,7 @@
 #include "crypto/sha256.h"
 #include "isolate/grant.h"
 #include "lease/life.h"
+#include "os/failpoint.h"
 #include "server/agent_work.h"
 #include "server/routes.h"
 
@@ -66,6 +67,7 @@ Status HandOut(Core& core, const std::string& node) {
     return {};
   }
   std::vector<std::string> moved;
+  RINGFENCE_FAILPOINT("server.grant");
   RINGFENCE_TRY(core.Change([&](store::Connection& db) -> Status {
     moved.clear();
     RINGFENCE_ASSIGN(auto leases, store::OpenLeasesOf(db, node));
@@ -81,6 +83,7 @@ Status HandOut(Core& core, const std::string& node) {
     }
     return {};
   }));
+  RINGFENCE_FAILPOINT("server.granted");
   for (const std::string& id : moved) {
     core.NotifyLease(id);
   }
@@ -204,6 +207,7 @@ Result<net::Response> TakeStep(const Call& call) {
       if (lease.state != model::LeaseState::kPreparing) {
         return {};  // said before
       }
+      RINGFENCE_FAILPOINT("server.start");
       RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kActive, call.core.Now()));
       lease.started = call.core.Now();
       RINGFENCE_TRY(
@@ -218,11 +222,17 @@ Result<net::Response> TakeStep(const Call& call) {
       if (lease.ended.has_value()) {
         return {};
       }
+      RINGFENCE_FAILPOINT("server.end");
       RINGFENCE_ASSIGN(const lease::Ending ending, lease::ParseEnding(line));
       return EndJob(call, db, lease, ending);
     }
     return Error{Code::kInvalidArgument, "step must be started or ended", {}, "step"};
   }));
+  if (step == "ended") {
+    RINGFENCE_FAILPOINT("server.ended");
+  } else {
+    RINGFENCE_FAILPOINT("server.started");
+  }
   call.core.NotifyLease(id);
   call.core.NotifyWork(call.caller.principal);
   return net::Response::OfJson(200, JsonObject{});
@@ -235,6 +245,7 @@ Result<net::Response> TakeOutput(const Call& call) {
   RINGFENCE_ASSIGN(const auto chunks, reader.Array("chunks", kChunksMax));
   RINGFENCE_TRY(reader.Finish());
   const std::string id = call.params.find("lease")->second;
+  RINGFENCE_FAILPOINT("server.output");
   std::vector<store::OutputChunk> output;
   for (const Json* json : chunks) {
     RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*json, "chunks"));
@@ -252,6 +263,7 @@ Result<net::Response> TakeOutput(const Call& call) {
     }
     return store::AppendOutput(db, id, first, output, call.core.Now());
   }));
+  RINGFENCE_FAILPOINT("server.output_kept");
   call.core.NotifyLease(id);
   return net::Response::OfJson(200, JsonObject{});
 }

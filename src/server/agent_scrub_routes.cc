@@ -7,6 +7,7 @@
 #include "crypto/sha256.h"
 #include "isolate/grant.h"
 #include "lease/life.h"
+#include "os/failpoint.h"
 #include "server/agent_work.h"
 #include "server/routes.h"
 
@@ -41,7 +42,8 @@ Result<ScrubNews> ReadNews(const net::Request& request) {
 }
 
 // Whether the receipt says that this GPU is clean now.
-Status Covers(const isolate::Receipt& receipt, const model::Gpu& gpu, const std::string& lease) {
+Status Covers(const isolate::Receipt& receipt, const model::Gpu& gpu, const std::string& lease,
+              Timestamp now) {
   const auto found =
       std::find_if(receipt.gpus.begin(), receipt.gpus.end(),
                    [&](const isolate::GpuScrub& scrub) { return scrub.uuid == gpu.uuid; });
@@ -64,8 +66,8 @@ Status Covers(const isolate::Receipt& receipt, const model::Gpu& gpu, const std:
     return bad("it is of another lease");
   }
   // The jailer makes a lease's receipt only after its last use; for one without a lease, time
-  // tells.
-  if (receipt.lease.empty() && receipt.time + kClockSkewMax < gpu.dirty_since) {
+  // tells. A last use that lies ahead of us was before the clock was put back.
+  if (receipt.lease.empty() && receipt.time + kClockSkewMax < std::min(gpu.dirty_since, now)) {
     return bad("it is older than the GPU's last use");
   }
   return {};
@@ -121,7 +123,7 @@ Status TakeReceipt(const Call& call, store::Connection& db, const ScrubNews& new
     if (gpu.node != node.name || gpu.lease != news.lease || !may_be_freed) {
       return Error{Code::kPermissionDenied, uuid + " is not this node's to free now"};
     }
-    RINGFENCE_TRY(Covers(receipt, gpu, news.lease));
+    RINGFENCE_TRY(Covers(receipt, gpu, news.lease, core.Now()));
     lease::Free(gpu, receipt.id);
     RINGFENCE_TRY(store::PutGpu(db, gpu));
   }
@@ -179,6 +181,7 @@ Status TakeFailure(const Call& call, store::Connection& db, const ScrubNews& new
 Result<net::Response> TakeScrub(const Call& call) {
   RINGFENCE_ASSIGN(const ScrubNews news, ReadNews(call.request));
   std::string why = news.error;
+  RINGFENCE_FAILPOINT("server.receipt");
   if (why.empty()) {
     const Status taken =
         call.core.Change([&](store::Connection& db) { return TakeReceipt(call, db, news); });
@@ -195,6 +198,7 @@ Result<net::Response> TakeScrub(const Call& call) {
         call.core.Change([&](store::Connection& db) { return TakeFailure(call, db, news, why); }));
     ++call.core.counters().scrubs_failed;
   }
+  RINGFENCE_FAILPOINT("server.receipt_taken");
   if (!news.lease.empty()) {
     call.core.NotifyLease(news.lease);
   }

@@ -8,6 +8,7 @@
 #include "isolate/grant.h"
 #include "lease/life.h"
 #include "lease/placement.h"
+#include "os/failpoint.h"
 #include "server/routes.h"
 #include "wire/lease_json.h"
 
@@ -144,6 +145,7 @@ Result<net::Response> Request(const Call& call) {
   const policy::Decision decision = Decide(call, policy::Action::kLeaseRequest, request.tenant);
   ++call.core.counters().leases_requested;
   model::Lease lease;
+  RINGFENCE_FAILPOINT("server.request");
   auto response = CreateOnce(call, [&](store::Connection& db, Creation& creation) -> Status {
     lease = {};
     lease.id = crypto::RandomId("lease");
@@ -160,6 +162,7 @@ Result<net::Response> Request(const Call& call) {
     }
     return response.error();
   }
+  RINGFENCE_FAILPOINT("server.requested");
   call.core.NotifyWork(lease.node);
   return response;
 }
@@ -245,6 +248,7 @@ Result<net::Response> End(const Call& call) {
     entry.decision_reason = decision.reason;
     return Core::Record(db, entry);
   }));
+  RINGFENCE_FAILPOINT("server.end_asked");
   call.core.NotifyWork(lease.node);
   call.core.NotifyLease(lease.id);
   return net::Response::OfJson(202, ViewOf(lease));

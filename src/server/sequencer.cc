@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "audit/note.h"
+#include "os/failpoint.h"
 #include "os/file.h"
 #include "os/log.h"
 #include "store/records.h"
@@ -163,12 +164,14 @@ Status Sequencer::SeeTurn(const store::LogTurn& seen) {
 }
 
 Status Sequencer::Append(const std::vector<Bytes>& entries) {
+  RINGFENCE_FAILPOINT("sequencer.append");
   const std::lock_guard lock(mutex_);
   const auto appended = log_->Append(entries);
   if (!appended.has_value()) {
     log_.reset();
     return appended.error();
   }
+  RINGFENCE_FAILPOINT("sequencer.appended");
   return {};
 }
 
@@ -183,6 +186,7 @@ void Sequencer::Publish(const std::string& note) {
     cosignatures_.clear();
     progress_.clear();
   }
+  RINGFENCE_FAILPOINT("sequencer.published");
   on_checkpoint_();
 }
 

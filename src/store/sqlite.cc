@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "os/failpoint.h"
 #include "store/database.h"
 #include "store/migrations.h"
 #include "store/work.h"
@@ -248,7 +249,9 @@ class SqliteDatabase final : public Database {
       }
     }
     if (whole.has_value()) {
+      RINGFENCE_FAILPOINT("store.commit");
       whole = Do("COMMIT");
+      RINGFENCE_FAILPOINT("store.committed");
     }
     if (!whole.has_value()) {
       (void)Do("ROLLBACK");  // fails when SQLite has already rolled back

@@ -14,6 +14,7 @@
 #include "gpu/inventory.h"
 #include "gpu/limits.h"
 #include "gpu/scrub.h"
+#include "os/failpoint.h"
 #include "os/privileges.h"
 
 namespace ringfence {
@@ -53,7 +54,9 @@ Result<Arguments> ParseArguments(const std::vector<std::string_view>& words) {
 
 Result<std::string> Run(const Arguments& arguments) {
   if (arguments.command == "scrub") {
+    RINGFENCE_FAILPOINT("worker.begin");
     RINGFENCE_ASSIGN(const auto report, gpu::Scrub(arguments.driver_root, arguments.gpus));
+    RINGFENCE_FAILPOINT("worker.scrubbed");
     return gpu::ScrubReportToJson(report);
   }
   RINGFENCE_ASSIGN(const auto inventory, gpu::ReadInventory(arguments.driver_root));
@@ -89,7 +92,9 @@ int Main(const std::vector<std::string_view>& words) {
   if (text->size() >= gpu::kReportBytesMax) {
     return Fail({Code::kExhausted, "the report is over its limit"}, 1);
   }
-  return Print(*text) ? 0 : 1;
+  const bool printed = Print(*text);
+  RINGFENCE_FAILPOINT("worker.printed");
+  return printed ? 0 : 1;
 }
 
 }  // namespace
