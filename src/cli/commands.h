@@ -20,6 +20,7 @@ CommandTable TokenCommands();
 CommandTable PolicyCommands();
 CommandTable ConfigCommands();
 CommandTable DaemonCommands();
+CommandTable BackupCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
