@@ -18,7 +18,8 @@ void* Reading(ByteView bytes) { return const_cast<std::byte*>(bytes.data()); }
 
 bool Sensible(const ScryptCost& cost) {
   return cost.log_n >= 1 && cost.log_n <= 24 && cost.r >= 1 && cost.r <= 64 && cost.p >= 1 &&
-         cost.p <= 64 && (std::uint64_t{128} << cost.log_n) * cost.r <= kScryptMemoryMax;
+         cost.p <= 64 && cost.log_n < 16 * cost.r &&
+         (std::uint64_t{128} << cost.log_n) * cost.r <= kScryptMemoryMax;
 }
 
 }  // namespace

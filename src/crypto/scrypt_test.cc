@@ -30,8 +30,8 @@ TEST(ScryptTest, VectorsOfRfc7914) {
 TEST(ScryptTest, CostsOutOfRangeAreRefused) {
   const SecretBytes passphrase(AsBytes("x"));
   for (const ScryptCost& cost :
-       {ScryptCost{0, 8, 1}, ScryptCost{25, 8, 1}, ScryptCost{21, 8, 1}, ScryptCost{10, 0, 1},
-        ScryptCost{10, 65, 1}, ScryptCost{10, 8, 0}, ScryptCost{10, 8, 65}}) {
+       {ScryptCost{0, 8, 1}, ScryptCost{25, 8, 1}, ScryptCost{21, 8, 1}, ScryptCost{16, 1, 1},
+        ScryptCost{10, 0, 1}, ScryptCost{10, 65, 1}, ScryptCost{10, 8, 0}, ScryptCost{10, 8, 65}}) {
     const auto key = Scrypt(passphrase, AsBytes("salt"), cost, 32);
     ASSERT_FALSE(key.has_value()) << cost.log_n << " " << cost.r << " " << cost.p;
     EXPECT_EQ(key.error().code, Code::kInvalidArgument);
