@@ -21,6 +21,7 @@ CommandTable PolicyCommands();
 CommandTable ConfigCommands();
 CommandTable DaemonCommands();
 CommandTable BackupCommands();
+CommandTable DoctorCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
