@@ -284,9 +284,9 @@ CommandTable BackupCommands() {
        .options = WithPassphrase({{.name = "no-output", .help = "leave out what jobs printed"},
                                   {.name = "no-verify", .help = "do not read it back"}}),
        .arguments = file,
-       .examples = {{"ringfence backup create /mnt/backup/$(date +%F).rfb --passphrase-file "
+       .examples = {{"ringfence backup create /mnt/backup/monday.rfb --passphrase-file "
                      "/root/backup-passphrase",
-                     "every night"}},
+                     "as a timer or cron would, with a name for each day"}},
        .handler = CreateBackup},
       {.path = "backup verify",
        .group = Group::kOperate,

@@ -149,7 +149,7 @@ CommandTable DoctorCommands() {
                         .completes = Completes::kWords,
                         .words = "server node all"},
                        SettingOption(Setting::kServerListen)},
-           .examples = {{"sudo ringfence doctor", "before the first `up`"},
+           .examples = {{"ringfence doctor", "before the first `up`, as root"},
                         {"ringfence doctor --role server -o json", "for a program"}},
            .exit_codes = "0 nothing is in the way, 1 something is",
            .handler = Doctor}};
