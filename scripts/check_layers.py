@@ -20,7 +20,7 @@ LEVELS = {
     "audit": 4, "policy": 4,
     "identity": 5, "vault": 5, "fleet": 5,
     "lease": 6, "isolate": 6, "sense": 6, "detect": 6,
-    "respond": 7, "assure": 7,
+    "respond": 7, "assure": 7, "backup": 7,
     "server": 8, "agent": 8, "jailer": 8, "worker": 8, "cli": 8,
 }  # fmt: skip
 TOP = 8  # nobody includes these

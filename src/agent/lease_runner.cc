@@ -285,6 +285,9 @@ bool LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const
   if (!said.has_value()) {
     os::Log(os::Level::kError, "receipt_not_delivered",
             {{"lease", lease}, {"why", said.error().message}});
+    if (said.error().code == Code::kNotFound && receipt.has_value() && !lease.empty()) {
+      (void)jailer_.Forget(lease);  // the server's records were restored from before it: scrubbed
+    }
     return false;
   }
   RINGFENCE_FAILPOINT("agent.delivered");

@@ -20,6 +20,8 @@ CommandTable TokenCommands();
 CommandTable PolicyCommands();
 CommandTable ConfigCommands();
 CommandTable DaemonCommands();
+CommandTable BackupCommands();
+CommandTable DoctorCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 

@@ -10,6 +10,7 @@
 
 #include "base/encoding.h"
 #include "base/json.h"
+#include "crypto/sha256_stream.h"
 
 namespace ringfence::crypto {
 namespace {
@@ -40,6 +41,19 @@ TEST(Sha256Test, PartsAreHashedAsOne) {
   for (std::size_t i = 0; i <= text.size(); ++i) {
     EXPECT_EQ(Sha256({AsBytes(text).first(i), AsBytes(text).subspan(i)}), Sha256(AsBytes(text)));
   }
+}
+
+TEST(Sha256Test, AStreamOfPiecesIsHashedAsOne) {
+  const std::string text(1000, 'x');
+  Sha256Stream stream;
+  for (std::size_t piece = 1; piece < 300; piece += 37) {
+    for (ByteView left = AsBytes(text); !left.empty();) {
+      stream.Add(left.first(std::min(piece, left.size())));
+      left = left.subspan(std::min(piece, left.size()));
+    }
+    EXPECT_EQ(stream.Finish(), Sha256(AsBytes(text))) << piece;
+  }
+  EXPECT_EQ(stream.Finish(), Sha256(AsBytes("")));
 }
 
 TEST(Sha256Test, HmacAgreesWithWycheproof) {

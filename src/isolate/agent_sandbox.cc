@@ -1,5 +1,6 @@
 #include "isolate/agent_sandbox.h"
 
+#include "isolate/controls.h"
 #include "os/landlock.h"
 #include "os/seccomp.h"
 #include "os/socket_families.h"
@@ -21,6 +22,7 @@ constexpr const char* kReadPaths[] = {
 }  // namespace
 
 Status EnterAgentSandbox(const AgentSandbox& options) {
+  RINGFENCE_TRY(Require(Wearer::kAgent, ProbeCalls()));
   os::LandlockRules landlock;
   for (const char* path : kReadPaths) {
     landlock.paths.push_back({path, os::PathUse::kRead, false});

@@ -63,13 +63,19 @@ Status PlaceFds(const SpawnOptions& options, int& report, int& program) {
   return {};
 }
 
-void CloseOthersOnExec(const SpawnOptions& options) {
+// Nothing of ours leaks into another program; a kernel that cannot promise that (before Linux 5.11)
+// starts none.
+Status CloseOthersOnExec(const SpawnOptions& options) {
   int last = 2;
   for (const auto& [ours, theirs] : options.fds) {
     last = std::max(last, theirs);
   }
   constexpr unsigned kCloseRangeCloexec = 4;
-  (void)syscall(SYS_close_range, static_cast<unsigned>(last + 1), UINT_MAX, kCloseRangeCloexec);
+  if (syscall(SYS_close_range, static_cast<unsigned>(last + 1), UINT_MAX, kCloseRangeCloexec) !=
+      0) {
+    return ErrnoError("close descriptors to another program");
+  }
+  return {};
 }
 
 Status DieWith(pid_t parent, int signal) {
@@ -94,7 +100,7 @@ Status RunProgram(const SpawnOptions& options, pid_t parent, int& report) {
   }
   int program = options.exec_fd;
   RINGFENCE_TRY(PlaceFds(options, report, program));
-  CloseOthersOnExec(options);
+  RINGFENCE_TRY(CloseOthersOnExec(options));
 #ifdef RINGFENCE_FAILPOINTS
   failpoint::HandOn();
 #endif

@@ -12,6 +12,7 @@
 #include "os/failpoint.h"
 #include "server/agent_work.h"
 #include "server/routes.h"
+#include "store/strays.h"
 
 namespace ringfence::server {
 namespace {
@@ -126,9 +127,14 @@ Result<JsonObject> OrdersFor(Core& core, const std::string& node) {
     for (const model::Lease& lease : leases) {
       AddLeaseOrder(core, lease, orders);
     }
+    RINGFENCE_ASSIGN(const store::Strays strays, store::GetStrays(db, node));
+    for (const std::string& lease : strays.to_end) {
+      orders.emplace_back(JsonObject{{"do", "end"}, {"lease", lease}, {"gpus", JsonArray()}});
+    }
     RINGFENCE_ASSIGN(const auto gpus, store::GpusOf(db, node));
     for (const model::Gpu& gpu : gpus) {
-      if (gpu.state == model::GpuState::kDirty && gpu.lease.empty()) {
+      // A box that nobody wants may hold a GPU that looks idle here: scrubs wait until it is gone.
+      if (gpu.state == model::GpuState::kDirty && gpu.lease.empty() && !strays.held) {
         orders.emplace_back(JsonObject{{"do", "scrub"},
                                        {"lease", ""},
                                        {"gpus", ToArray({gpu.uuid})},

@@ -11,6 +11,7 @@
 #include "lease/life.h"
 #include "server/agent_work.h"
 #include "server/routes.h"
+#include "store/strays.h"
 
 namespace ringfence::server {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 constexpr std::size_t kPemBytesMax = 16 * 1024;
 constexpr std::size_t kMissingMax = 32;
 constexpr std::size_t kIncidentsMax = 64;
+constexpr Milliseconds kLeavingMax = std::chrono::seconds(30);
 
 Result<std::string> Issue(const Core& core, const std::string& node, std::string_view request) {
   return crypto::IssueForRequest(core.keys().ca, request,
@@ -218,8 +220,8 @@ Status DistrustGpus(const Call& call, store::Connection& db, const std::string& 
 // Said once, and kept where everybody sees it: the log contradicts what a witness saw.
 Status RecordRefusal(const Call& call, store::Connection& db, const std::string& refusal) {
   RINGFENCE_ASSIGN(model::Node node, StillIs(call, db));
-  if (node.witness_refusal == refusal) {
-    return {};
+  if (!node.witness_refusal.empty()) {
+    return {};  // its words differ with each head, and each entry makes a new head
   }
   node.witness_refusal = refusal;
   RINGFENCE_TRY(store::PutNode(db, node));
@@ -230,6 +232,39 @@ Status RecordRefusal(const Call& call, store::Connection& db, const std::string&
   return Core::Record(db, entry);
 }
 
+// The node was made to begin anew with this log, by somebody who has power over it: also on record.
+Status RecordResumed(const Call& call, store::Connection& db) {
+  RINGFENCE_ASSIGN(model::Node node, StillIs(call, db));
+  audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "audit.witness_resumed");
+  entry.node = node.name;
+  entry.result = "ok";
+  entry.detail["refused_before"] = node.witness_refusal;
+  node.witness_refusal.clear();
+  RINGFENCE_TRY(store::PutNode(db, node));
+  return Core::Record(db, entry);
+}
+
+// Boxes that the node holds and the records do not want: of leases that are closed, or that nobody
+// knows since the records were restored from a backup. Those of a lease that closed just now are on
+// their way out by themselves.
+Status NoteStrays(const Call& call, store::Connection& db, const std::vector<std::string>& boxes) {
+  store::Strays strays;
+  for (const std::string& box : boxes) {
+    const auto lease = store::GetLease(db, box);
+    if (!lease.has_value() && lease.error().code != Code::kNotFound) {
+      return lease.error();
+    }
+    if (lease.has_value() && lease->state != model::LeaseState::kClosed) {
+      continue;
+    }
+    strays.held = true;
+    if (!lease.has_value() || call.core.Now() - lease->updated > kLeavingMax) {
+      strays.to_end.push_back(box);
+    }
+  }
+  return store::SetStrays(db, call.caller.principal, strays);
+}
+
 Result<net::Response> TakeReport(const Call& call) {
   RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
   RINGFENCE_ASSIGN(const Report report, ReadReport(body));
@@ -238,6 +273,7 @@ Result<net::Response> TakeReport(const Call& call) {
   bool is_rollback = false;
   RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
     touched.clear();
+    RINGFENCE_TRY(NoteStrays(call, db, report.boxes));
     RINGFENCE_ASSIGN(model::Node node, store::GetNode(db, name));
     const bool changed = node.missing != report.missing || node.version != report.version;
     node.missing = report.missing;
@@ -302,6 +338,9 @@ Result<net::Response> TakeCosignature(const Call& call) {
     return added.error();
   }
   call.core.SetWitnessed(node.name, head.size);
+  if (!node.witness_refusal.empty()) {
+    RINGFENCE_TRY(call.core.Change([&](store::Connection& db) { return RecordResumed(call, db); }));
+  }
   return net::Response::OfJson(200, JsonObject{});
 }
 

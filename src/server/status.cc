@@ -19,6 +19,7 @@ struct Glance {
   std::int64_t entries = 0;
   audit::TreeHead head;
   std::size_t witnesses = 0;
+  std::string restored;  // when, if the server was ever restored from a backup
 };
 
 std::size_t CountState(const Glance& glance, model::GpuState state) {
@@ -38,6 +39,16 @@ std::size_t CountReady(const Glance& glance, Timestamp now) {
       std::count_if(glance.nodes.begin(), glance.nodes.end(), [&](const model::Node& node) {
         return fleet::StateOf(node, now) == fleet::NodeState::kReady;
       }));
+}
+
+std::string RefusalFix(const Glance& glance) {
+  if (glance.restored.empty()) {
+    return "treat it as tampering until explained: `ringfence audit verify`";
+  }
+  return "the server was restored from a backup at " + glance.restored +
+         ": what this node saw after the backup was made is lost. If that explains it, keep the "
+         "node's witness.state as evidence and let it begin anew (docs/operations/backup.md); if "
+         "not, treat it as tampering";
 }
 
 void FindProblems(Core& core, Glance& glance) {
@@ -61,7 +72,7 @@ void FindProblems(Core& core, Glance& glance) {
     }
     if (!node.witness_refusal.empty()) {
       problems.emplace_back("node " + node.name + " refuses the audit log: " + node.witness_refusal,
-                            "treat it as tampering until explained: `ringfence audit verify`");
+                            RefusalFix(glance));
     }
   }
   for (const model::Gpu& gpu : glance.gpus) {
@@ -88,6 +99,19 @@ void FindProblems(Core& core, Glance& glance) {
   }
 }
 
+Result<std::string> LastRestore(store::Connection& db) {
+  store::AuditFilter filter;
+  filter.action = "server.restored";
+  filter.newest_first = true;
+  filter.limit = 1;
+  RINGFENCE_ASSIGN(const auto rows, store::ListAudit(db, filter));
+  if (rows.empty()) {
+    return std::string();
+  }
+  RINGFENCE_ASSIGN(const audit::Entry entry, audit::Entry::Parse(rows[0].entry));
+  return FormatTime(entry.time);
+}
+
 Result<Glance> Look(Core& core) {
   Glance glance;
   RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
@@ -95,6 +119,12 @@ Result<Glance> Look(Core& core) {
     RINGFENCE_ASSIGN(glance.gpus, store::ListGpus(db));
     RINGFENCE_ASSIGN(glance.leases, store::OpenLeases(db));
     RINGFENCE_ASSIGN(glance.entries, store::AuditSize(db));
+    const bool refused =
+        std::any_of(glance.nodes.begin(), glance.nodes.end(),
+                    [](const model::Node& node) { return !node.witness_refusal.empty(); });
+    if (refused) {
+      RINGFENCE_ASSIGN(glance.restored, LastRestore(db));
+    }
     return {};
   }));
   glance.head = core.sequencer().head();

@@ -65,6 +65,16 @@ Status PublishLogHead(Connection& db, const LogTurn& turn, const LogHead& head) 
              {head.size, head.note}));
 }
 
+Status RestoreLogHead(Connection& db, const LogHead& head) {
+  RINGFENCE_ASSIGN(const LogHead before, GetLogHead(db));
+  if (before.size != 0 || !before.note.empty()) {
+    return Error{Code::kConflict, "the database has published a log of its own"};
+  }
+  RINGFENCE_TRY(
+      db.Run("UPDATE log_head SET size = $1, note = $2 WHERE one = 1", {head.size, head.note}));
+  return {};
+}
+
 Status PutCosignature(Connection& db, const std::string& witness, std::int64_t size,
                       const std::string& line) {
   RINGFENCE_TRY(

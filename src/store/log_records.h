@@ -37,6 +37,10 @@ Status GiveBackLogTurn(Connection& db, const LogTurn& turn);
 // kConflict when another server has taken the turn, or has published more.
 Status PublishLogHead(Connection& db, const LogTurn& turn, const LogHead& head);
 
+// In a database that a backup is being restored into, and nobody works on yet: what was published
+// before stays published. kConflict when something is published there.
+Status RestoreLogHead(Connection& db, const LogHead& head);
+
 // The newest cosignature of each witness.
 Status PutCosignature(Connection& db, const std::string& witness, std::int64_t size,
                       const std::string& line);

@@ -51,6 +51,10 @@ class Ringfence:
     def json(self, *words, **options):
         return json.loads(self.ok(*words, "--output", "json", **options))
 
+    def json_any(self, *words, **options):
+        """Whatever it exits with: `status` that finds a problem still answers."""
+        return json.loads(self(*words, "--output", "json", **options).stdout)
+
     def up(self):
         return self.ok("up", "--detach", "--listen", "127.0.0.1:0", *self.up_args)
 

@@ -1,0 +1,46 @@
+#pragma once
+
+// Puts a backup back onto an empty machine: all of it, or nothing.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backup/check.h"
+#include "backup/distrust.h"
+#include "backup/seal.h"
+#include "backup/walk.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "os/identity.h"
+#include "store/database.h"
+
+namespace ringfence::backup {
+
+struct RestoreOptions {
+  std::string state_folder;  // must not exist, or be empty
+  // Opens the database to restore into, given the server's folder as it is being put together. Its
+  // tables must be empty.
+  std::function<Result<std::unique_ptr<store::Database>>(const std::string& server_folder)>
+      open_database;
+  std::optional<os::Account> owner;  // of the server's folder; nothing: whoever runs this
+  bool keep_tokens = false;
+  bool rollback_accepted = false;
+  Timestamp now;
+  Progress progress = {};
+};
+
+struct Restored {
+  Manifest manifest;
+  Distrusted distrusted;
+};
+
+// `reader` has passed Check: nothing is written before. The state folder appears complete and
+// durable, with its records already doubted (distrust.h), or not at all.
+Result<Restored> Restore(SealedReader& reader, const RestoreOptions& options);
+
+// kConflict, with what to do, when something is there already.
+Status CheckEmpty(const std::string& state_folder);
+
+}  // namespace ringfence::backup
