@@ -37,7 +37,8 @@ constexpr std::string_view kForgetBatches =
 
 using Reader = std::unique_ptr<PostgresConnection>;
 
-// Makes connections; remembers for a moment that it could not. Any thread.
+// Makes connections; remembers for a moment that it could not. What its errors say goes to whoever
+// uses the API, so where the database is and why it is away is for the log only. Any thread.
 class Connector {
  public:
   explicit Connector(PostgresOptions options) : options_(std::move(options)) {}
@@ -51,12 +52,20 @@ class Connector {
     }
     auto connection = PostgresConnection::Open(options_);
     const std::lock_guard lock(mutex_);
-    failed_.reset();
-    if (!connection.has_value()) {
-      failed_ = connection.error();
-      again_ = std::chrono::steady_clock::now() + kConnectPause;
+    if (connection.has_value()) {
+      if (failed_.has_value()) {
+        os::Log(os::Level::kInfo, "database_back");
+      }
+      failed_.reset();
+      return connection;
     }
-    return connection;
+    if (!failed_.has_value()) {
+      os::Log(os::Level::kError, "database_down", {{"why", connection.error().message}});
+    }
+    failed_ = Error{connection.error().code, "the database cannot be reached",
+                    "try again in a moment; the server's log says why"};
+    again_ = std::chrono::steady_clock::now() + kConnectPause;
+    return *failed_;
   }
   const PostgresOptions& options() const { return options_; }
 

@@ -173,6 +173,11 @@ TEST(PostgresTest, AKilledDatabaseLosesNothingAndIsFoundAgain) {
     load.WaitForGood(20);
     postgres.Kill();
     load.WaitForBad();
+    const Status refused = Append(*one, "refused");
+    if (!refused.has_value()) {
+      EXPECT_EQ(refused.error().message.find(postgres.folder()), std::string::npos)
+          << "where the database is goes into the log, not to clients";
+    }
     postgres.Restart();
   }
   load.WaitForGood(20);  // by the same two: nobody had to start again
