@@ -103,21 +103,24 @@ struct ShapeCache::Matcher {
   }
 
   RINGFENCE_WIDE static void Mark(std::string_view text, Marks& marks) {
-    std::uint64_t special = 0;
+    __m512i least = _mm512_set1_epi8(' ');
+    __mmask64 backslash = 0;
+    std::size_t quotes_most = 0;
     for (std::size_t at = 0; at < text.size(); at += kBlock) {
       const auto [block, there] = BlockAt(text, at);
-      // Signed: what is not ASCII counts as less than a space, too.
-      special |= _mm512_mask_cmplt_epi8_mask(there, block, _mm512_set1_epi8(' ')) |
-                 _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8('\\'));
+      // Signed: what is not ASCII is less than a space, too.
+      least = _mm512_mask_min_epi8(least, there, least, block);
+      backslash = _kor_mask64(backslash, _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8('\\')));
       const std::uint64_t quote = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8('"'));
-      marks.quote[at / kBlock] = quote;
       const auto count = static_cast<std::size_t>(_mm_popcnt_u64(quote));
-      special |= static_cast<std::uint64_t>(count > kQuotesPerBlockLimit);
+      marks.quote[at / kBlock] = quote;
       marks.quotes += count;
+      quotes_most = std::max(quotes_most, count);
       marks.digit[at / kBlock] = _mm512_cmplt_epu8_mask(
           _mm512_sub_epi8(block, _mm512_set1_epi8('0')), _mm512_set1_epi8(10));
     }
-    marks.plain = special == 0;
+    marks.plain = backslash == 0 && quotes_most <= kQuotesPerBlockLimit &&
+                  _mm512_cmplt_epi8_mask(least, _mm512_set1_epi8(' ')) == 0;
   }
 
   // Each bit becomes the exclusive or of itself and all below it: set from a quote to the next.
@@ -136,14 +139,15 @@ struct ShapeCache::Matcher {
     return bits & (bits >> 8U);
   }
 
-  // The text's skeleton is made as if it had this shape, and compared with the shape's. Where they
-  // are the same, the text differs from a canonical one only inside of values: in texts, which are
-  // plain, and in numbers, which are checked here to have at most 15 digits (so they are below
-  // 2^53) and not to begin with a zero unless they are zero.
+  // Drops from the text what is inside of values if it has this shape, and compares the rest with
+  // the shape's skeleton. Where they are the same, the text differs from a canonical one only
+  // inside of values: in texts, which are plain, and in numbers, which are checked here to have at
+  // most 15 digits (so they are below 2^53) and not to begin with a zero unless they are zero.
   RINGFENCE_WIDE static bool Same(const Shape& shape, std::string_view text, const Marks& marks) {
     std::size_t length = 0;
     std::size_t quotes = 0;
     std::uint64_t bad = 0;
+    __mmask64 differs = 0;
     std::uint64_t in_string = 0;  // all ones: the block before ended inside of one
     std::uint64_t in_value = 0;
     std::uint64_t digits_before = 0;
@@ -173,13 +177,13 @@ struct ShapeCache::Matcher {
         keep &= ~(digit & ~first);
         block = _mm512_mask_mov_epi8(block, first, _mm512_set1_epi8('0'));
       }
-      const __m512i kept = _mm512_maskz_compress_epi8(keep, block);
-      const auto count = static_cast<unsigned>(_mm_popcnt_u64(keep));
-      bad |= _mm512_mask_cmpneq_epi8_mask(_bzhi_u64(~std::uint64_t{0}, count), kept,
-                                          _mm512_loadu_si512(shape.skeleton.data() + length));
-      length += count;
+      // The skeleton's next characters, each put where the text should have it.
+      const __m512i expected =
+          _mm512_maskz_expand_epi8(keep, _mm512_loadu_si512(shape.skeleton.data() + length));
+      differs = _kor_mask64(differs, _mm512_mask_cmpneq_epi8_mask(keep, block, expected));
+      length += static_cast<std::size_t>(_mm_popcnt_u64(keep));
     }
-    return bad == 0 && length == shape.length;
+    return bad == 0 && differs == 0 && length == shape.length;
   }
 };
 
