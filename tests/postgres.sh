@@ -50,6 +50,11 @@ runs() {
   state=$(awk '$1 == "State:" { print $2 }' "/proc/$1/status" 2>/dev/null) && [ "$state" != Z ]
 }
 
+# When it was started; numbers of processes are given out again.
+since() {
+  sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 != "Z" { print $20 }'
+}
+
 signal() {
   local name=$1 all
   mapfile -t all < <(pids)
@@ -99,8 +104,9 @@ case $command in
     printf "unix_socket_directories = '%s'\n" "$dir" >>"$data/postgresql.conf"
     launch
     if [ -n "${RINGFENCE_OWNER:-}" ]; then
+      since=$(since "$RINGFENCE_OWNER")
       (
-        while kill -0 "$RINGFENCE_OWNER" 2>/dev/null && [ -d "$data" ]; do sleep 1; done
+        while [ "$(since "$RINGFENCE_OWNER")" = "$since" ] && [ -d "$data" ]; do sleep 1; done
         [ ! -d "$data" ] || "$0" stop "$dir"
       ) </dev/null >/dev/null 2>&1 &
     fi

@@ -68,8 +68,8 @@ std::string OwnPostgres::Script(const std::string& command) const {
   return Postgres(command, folder_);
 }
 
-void OwnPostgres::Sql(const std::string& sql) const {
-  Output("psql -qX '" + url_ + "' -c \"" + sql + "\"");
+std::string OwnPostgres::Sql(const std::string& sql) const {
+  return Output("psql -qXAt '" + url_ + "' -c \"" + sql + "\"");
 }
 
 Proxy::Proxy(const std::string& url) : folder_(NewFolder()) {

@@ -27,7 +27,7 @@ class OwnPostgres {
   void Pause() const { Script("pause"); }
   void Resume() const { Script("resume"); }
   void Restart() const { Script("restart"); }
-  void Sql(const std::string& sql) const;  // by psql, as the administrator
+  std::string Sql(const std::string& sql) const;  // what psql prints, as the administrator
 
  private:
   std::string Script(const std::string& command) const;
