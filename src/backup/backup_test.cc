@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "audit/verify.h"
 #include "backup/test_support.h"
 #include "os/file_owner.h"
+#include "store/harness_test.h"
 
 namespace ringfence::backup {
 namespace {
@@ -34,6 +36,12 @@ std::vector<store::Row> RowsOf(store::Database& database, std::string_view table
   return rows;
 }
 
+// Databases sort text each in their own way.
+std::vector<store::Row> Sorted(std::vector<store::Row> rows) {
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
 std::vector<std::string> Names(const std::string& folder) { return os::ListDir(folder).value(); }
 
 TEST(BackupTest, HoldsWhatIsThere) {
@@ -52,6 +60,20 @@ TEST(BackupTest, HoldsWhatIsThere) {
   EXPECT_EQ(report->manifest.parts, created->manifest.parts);
   ASSERT_EQ(report->witnesses.size(), 1U);
   EXPECT_TRUE(report->witnesses[0].starts_with("w/n1 at "));
+}
+
+TEST(BackupTest, OutputCanBeLeftOut) {
+  TestState state(5);
+  CreateOptions options = state.Options();
+  options.with_output = false;
+  const auto created = Create(state.database(), options, TestPassphrase());
+  ASSERT_TRUE(created.has_value()) << created.error().message;
+  EXPECT_LT(created->file_bytes, 50'000U);
+  auto reader = SealedReader::Open(options.file, TestPassphrase()).value();
+  ASSERT_TRUE(Restore(reader, state.Restoring()).has_value());
+  const auto database = store::OpenSqlite(state.Path("restored/server/ringfence.db")).value();
+  EXPECT_TRUE(RowsOf(*database, "output_chunks").empty());
+  EXPECT_FALSE(RowsOf(*database, "leases").empty());
 }
 
 TEST(BackupTest, IsNeverWrittenOver) {
@@ -188,9 +210,6 @@ TEST(RestoreTest, IsWhatWasBackedUp) {
   EXPECT_EQ(os::ReadText(folder + "/server/keys/grant.key", 100).value(), "grant secret");
   EXPECT_EQ(os::ReadText(folder + "/policy/teams/more.yaml", 100).value(), "two: 2\n");
   EXPECT_FALSE(os::Exists(folder + "/policy/.git"));
-  EXPECT_EQ(os::ReadText(folder + "/server/output/lease-a.log", 1 << 20).value(),
-            std::string(100'000, 'o'));
-  EXPECT_TRUE(os::Exists(folder + "/server/output/lease-empty.log"));
   EXPECT_EQ(os::ReadText(folder + "/server/log/checkpoint", 1 << 16).value(), state.Checkpoint())
       << "with its cosignatures";
 
@@ -203,7 +222,8 @@ TEST(RestoreTest, IsWhatWasBackedUp) {
   EXPECT_TRUE(report->ok) << (report->problems.empty() ? "" : report->problems[0]);
 
   const auto database = store::OpenSqlite(folder + "/server/ringfence.db").value();
-  for (const char* same : {"nodes", "receipts", "tokens", "idempotency"}) {
+  for (const char* same : {"nodes", "receipts", "tokens", "idempotency", "policies", "cosignatures",
+                           "outputs", "output_chunks", "log_head"}) {
     EXPECT_EQ(RowsOf(*database, same), RowsOf(state.database(), same)) << same;
   }
   std::vector<store::Row> audit = RowsOf(*database, "audit");
@@ -233,6 +253,8 @@ TEST(RestoreTest, DoubtsWhatItCannotKnow) {
         EXPECT_EQ(gpu.dirty_since, TestTime(1000)) << "an older receipt says nothing";
       }
     }
+    RINGFENCE_ASSIGN(const store::Strays strays, store::GetStrays(db, "n1"));
+    EXPECT_TRUE(strays.held) << "no scrub before the node has said what it holds";
     RINGFENCE_ASSIGN(const auto open, store::OpenLeases(db));
     EXPECT_TRUE(open.empty());
     RINGFENCE_ASSIGN(const model::Lease lease, store::GetLease(db, "lease-active"));
@@ -253,6 +275,51 @@ TEST(RestoreTest, DoubtsWhatItCannotKnow) {
     return {};
   });
   EXPECT_TRUE(read.has_value()) << read.error().message;
+}
+
+// From SQLite to PostgreSQL and back: a backup does not know what it came from.
+TEST(RestoreTest, OntoAnotherKindOfDatabase) {
+  TestState state(300);
+  state.AddEntries(3);
+  auto reader = SealedReader::Open(state.Backup(), TestPassphrase()).value();
+  const std::string url = store::NewPostgresDatabase();
+  RestoreOptions over = state.Restoring("over");
+  over.keep_tokens = true;
+  over.open_database = [&](const std::string&) { return store::Open(url); };
+  const auto there = Restore(reader, over);
+  ASSERT_TRUE(there.has_value()) << there.error().message;
+  EXPECT_FALSE(os::Exists(state.Path("over/server/ringfence.db")));
+  const auto postgres = store::Open(url).value();
+  EXPECT_FALSE(Restore(reader,
+                       [&] {
+                         RestoreOptions again = over;
+                         again.state_folder = state.Path("again");
+                         return again;
+                       }())
+                   .has_value())
+      << "it is not empty any more";
+  EXPECT_FALSE(os::Exists(state.Path("again")));
+
+  CreateOptions second = state.Options("second.rfb");
+  second.server_folder = state.Path("over/server");
+  second.policy_folder = state.Path("over/policy");
+  const auto created = Create(*postgres, second, TestPassphrase());
+  ASSERT_TRUE(created.has_value()) << created.error().message;
+  auto back_reader = SealedReader::Open(second.file, TestPassphrase()).value();
+  RestoreOptions back = state.Restoring("back");
+  back.keep_tokens = true;
+  const auto here = Restore(back_reader, back);
+  ASSERT_TRUE(here.has_value()) << here.error().message;
+  EXPECT_EQ(here->distrusted.leases_ended, 0U) << "they ended by the first";
+  const auto sqlite = store::Open(state.Path("back/server/ringfence.db")).value();
+  for (const char* same : {"nodes", "receipts", "tokens", "leases", "idempotency", "policies",
+                           "cosignatures", "outputs", "output_chunks", "facts", "log_head"}) {
+    EXPECT_EQ(Sorted(RowsOf(*sqlite, same)), Sorted(RowsOf(*postgres, same))) << same;
+  }
+  std::vector<store::Row> audit = RowsOf(*sqlite, "audit");
+  ASSERT_EQ(audit.size(), 303U + 9 + 1);
+  audit.resize(303);
+  EXPECT_EQ(audit, RowsOf(state.database(), "audit"));
 }
 
 TEST(RestoreTest, IntoAnEmptyFolderOnly) {

@@ -16,7 +16,10 @@
 #include "crypto/random.h"
 #include "os/file.h"
 #include "os/self.h"
+#include "store/log_records.h"
+#include "store/output_records.h"
 #include "store/records.h"
+#include "store/strays.h"
 #include "store/tables.h"
 
 namespace ringfence::backup {
@@ -58,14 +61,12 @@ inline model::Lease TestLease(const std::string& id, model::LeaseState state) {
 class TestState {
  public:
   explicit TestState(int entries = 300) {
-    for (const char* folder : {"server/keys", "server/output", "policy/teams"}) {
+    for (const char* folder : {"server/keys", "policy/teams"}) {
       EXPECT_TRUE(os::MakeDirs(Path(folder), 0700).has_value());
     }
     Write("server/keys/log.key", Base64(key_.seed().Reveal()));
     Write("server/keys/grant.key", "grant secret");
     Write("server/keys/tls.key.pem", "not to be copied");
-    Write("server/output/lease-a.log", std::string(100'000, 'o'));
-    Write("server/output/lease-empty.log", "");
     Write("policy/tenants.yaml", "one: 1\n");
     Write("policy/teams/more.yaml", "two: 2\n");
     Write("policy/.git", "hidden");
@@ -116,9 +117,20 @@ class TestState {
                     })
                     .has_value());
     ASSERT_TRUE(writer_->Append(entries).has_value());
-    ASSERT_TRUE(
-        writer_->AddCosignature(audit::Cosign(writer_->checkpoint(), "w/n1", witness_, TestTime(1)))
-            .has_value());
+    const std::string note = writer_->checkpoint();
+    const std::string line = audit::Cosign(note, "w/n1", witness_, TestTime(1));
+    ASSERT_TRUE(writer_->AddCosignature(line).has_value());
+    const auto size = static_cast<std::int64_t>(writer_->head().size);
+    ASSERT_TRUE(database_
+                    ->Write([&](store::Connection& db) -> Status {
+                      if (!turn_.has_value()) {
+                        RINGFENCE_ASSIGN(const store::LogTurn seen, store::GetLogTurn(db));
+                        RINGFENCE_ASSIGN(turn_, store::TakeLogTurn(db, seen, "test"));
+                      }
+                      RINGFENCE_TRY(store::PublishLogHead(db, *turn_, {size, note}));
+                      return store::PutCosignature(db, "w/n1", size, line);
+                    })
+                    .has_value());
   }
   std::string Checkpoint() const {
     return os::ReadText(Path("server/log/checkpoint"), 1 << 16).value();
@@ -183,6 +195,9 @@ class TestState {
                           db, {"t-old", "alice", TestTime(0), TestTime(10), "", "", ""}));
                       RINGFENCE_TRY(
                           store::InsertJoinToken(db, {"join", "n2", "half", TestTime(1'000'000)}));
+                      RINGFENCE_TRY(store::AppendOutput(db, "lease-active", 1,
+                                                        {{false, Bytes(100'000, std::byte{'o'})}},
+                                                        TestTime(0)));
                       return store::KeepAnswer(db, "alice", "k", {"d", 201, "{}"}, TestTime(0));
                     })
                     .has_value());
@@ -194,6 +209,7 @@ class TestState {
   std::string origin_ = "ringfence.test/log";
   std::unique_ptr<store::Database> database_;
   std::unique_ptr<audit::LogWriter> writer_;
+  std::optional<store::LogTurn> turn_;
 };
 
 }  // namespace ringfence::backup

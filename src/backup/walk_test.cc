@@ -64,8 +64,7 @@ class WalkTest : public testing::Test {
             {Kind::kRow, ToText(EncodeRow({std::string("n"), std::string("{}")}))},
             {Kind::kPart, "entries"},
             {Kind::kEntry, "e0"},
-            {Kind::kEntry, "e1"},
-            {Kind::kPart, "output"}};
+            {Kind::kEntry, "e1"}};
   }
 
   // With a manifest that fits, unless another is given.
@@ -129,8 +128,8 @@ TEST_F(WalkTest, WhatNoWriterWritesIsRefused) {
       {"about twice", [](auto& s) { s.insert(s.begin(), s[0]); }},
       {"a record before the first part", [](auto& s) { std::swap(s[1], s[2]); }},
       {"a part out of order", [](auto& s) { std::swap(s[4], s[5]); }},
-      {"a part missing", [](auto& s) { s.pop_back(); }},
-      {"a part twice", [](auto& s) { s.push_back({Kind::kPart, "output"}); }},
+      {"a part missing", [](auto& s) { s.erase(s.begin() + 8, s.end()); }},
+      {"a part twice", [](auto& s) { s.push_back({Kind::kPart, "entries"}); }},
       {"a piece without a file", [](auto& s) { s.erase(s.begin() + 2); }},
       {"a piece of nothing", [](auto& s) { s[3].body.clear(); }},
       {"a piece too long", [](auto& s) { s[3].body.assign(kFilePieceBytes + 1, 'x'); }},
