@@ -61,7 +61,7 @@ class LagWatch(threading.Thread):
 
 
 def at_the_store(folder, options):
-    done = subprocess.run([common.BUILD / "bench" / "audit", f"{folder}/store", "--rounds", str(options.rounds),
+    done = subprocess.run([common.BUILD / "bench" / "commits", f"{folder}/store", "--rounds", str(options.rounds),
                            "--seconds", str(options.seconds), "--writers", str(options.writers)],
                           stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
@@ -73,7 +73,7 @@ def through_the_server(options):
     with common.ringfence(RINGFENCE_SERVER_REQUESTS_PER_SECOND="1000000") as ringfence:
         for index in range(options.rounds):
             folder = ringfence.state / f"one-{index}"  # the same disk
-            alone = subprocess.run([common.BUILD / "bench" / "audit", folder, "--rounds", "1", "--writers", "1",
+            alone = subprocess.run([common.BUILD / "bench" / "commits", folder, "--rounds", "1", "--writers", "1",
                                     "--seconds", str(options.seconds)], stdout=subprocess.PIPE, text=True, check=True)
             ones.append(json.loads(alone.stdout)[0]["one"]["per_second"])
             watch = LagWatch(ringfence)

@@ -57,7 +57,7 @@ class Requests(threading.Thread):
 
     def run(self):
         while not self.done.is_set():
-            [report] = self.ringfence.load("--mix", MIX, "--rate", self.rate, "--connections", 16, "--seconds", 30,
+            [report] = self.ringfence.load("--mix", MIX, "--rate", self.rate, "--connections", 64, "--seconds", 30,
                                            "--warmup", 0)
             for op in report["ops"]:
                 self.unanswered += op["unanswered"]

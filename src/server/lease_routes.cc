@@ -186,8 +186,8 @@ Result<net::Response> List(const Call& call) {
   JsonArray items;
   std::int64_t last = 0;
   bool more = true;
-  // What the caller may not see is left out, so a page of the store can give less than a page.
-  filter.limit = std::max(page.limit, kScanRows);
+  // What the caller may not see is left out, so a page of the store can give less than a page: then
+  // more is read at a time.
   while (more && static_cast<std::int64_t>(items.size()) < page.limit) {
     std::vector<store::NumberedLease> leases;
     RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
@@ -206,6 +206,7 @@ Result<net::Response> List(const Call& call) {
       }
     }
     filter.before = last;
+    filter.limit = std::max(page.limit, kScanRows);
   }
   JsonObject body{{"items", std::move(items)}};
   if (more && last > 1) {

@@ -1,6 +1,6 @@
 // Durable appends to the audit table by many writers at once against commits one by one, in turn on
 // the same disk. For both, an append counts once it would survive a power cut.
-//   audit FOLDER [--writers N] [--seconds S] [--rounds N]      prints JSON
+//   commits FOLDER [--writers N] [--seconds S] [--rounds N]      prints JSON
 //
 // "one": SQLite alone, WAL and synchronous=FULL, the same table, a commit for each entry.
 // "many": store::Database as the server uses it, N threads that each wait for their own entry.
@@ -170,7 +170,7 @@ Options Parse(const std::vector<std::string>& words) {
     }
   }
   if (options.folder.empty() || options.folder[0] == '-') {
-    Die("usage: audit FOLDER [--writers N] [--seconds S] [--rounds N]");
+    Die("usage: commits FOLDER [--writers N] [--seconds S] [--rounds N]");
   }
   return options;
 }
