@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::size_t kBlock = 64;  // characters looked at together: a bit of a word for each
 constexpr std::size_t kBlocksLimit = 64;
-// So many bits of Shape::of_values can be had with one load. Valid JSON never has more.
-constexpr std::size_t kQuotesPerBlockLimit = 56;
 constexpr std::size_t kSkeletonBytesLimit = 2048;
 constexpr std::string_view kActionBefore = "{\"action\":\"";
 
@@ -77,8 +75,7 @@ struct ShapeCache::Marks {
   std::array<std::uint64_t, kBlocksLimit> quote;
   std::array<std::uint64_t, kBlocksLimit> digit;
   std::size_t quotes = 0;
-  bool plain =
-      false;  // no backslash, control character or byte beyond ASCII, nor far too many quotes
+  bool plain = false;  // no backslash, no control character, nothing beyond ASCII
 };
 
 // Hardly a branch in it depends on what the characters are.
@@ -105,22 +102,18 @@ struct ShapeCache::Matcher {
   RINGFENCE_WIDE static void Mark(std::string_view text, Marks& marks) {
     __m512i least = _mm512_set1_epi8(' ');
     __mmask64 backslash = 0;
-    std::size_t quotes_most = 0;
     for (std::size_t at = 0; at < text.size(); at += kBlock) {
       const auto [block, there] = BlockAt(text, at);
       // Signed: what is not ASCII is less than a space, too.
       least = _mm512_mask_min_epi8(least, there, least, block);
       backslash = _kor_mask64(backslash, _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8('\\')));
       const std::uint64_t quote = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8('"'));
-      const auto count = static_cast<std::size_t>(_mm_popcnt_u64(quote));
       marks.quote[at / kBlock] = quote;
-      marks.quotes += count;
-      quotes_most = std::max(quotes_most, count);
+      marks.quotes += static_cast<std::size_t>(_mm_popcnt_u64(quote));
       marks.digit[at / kBlock] = _mm512_cmplt_epu8_mask(
           _mm512_sub_epi8(block, _mm512_set1_epi8('0')), _mm512_set1_epi8(10));
     }
-    marks.plain = backslash == 0 && quotes_most <= kQuotesPerBlockLimit &&
-                  _mm512_cmplt_epi8_mask(least, _mm512_set1_epi8(' ')) == 0;
+    marks.plain = backslash == 0 && _mm512_cmplt_epi8_mask(least, _mm512_set1_epi8(' ')) == 0;
   }
 
   // Each bit becomes the exclusive or of itself and all below it: set from a quote to the next.
@@ -154,6 +147,8 @@ struct ShapeCache::Matcher {
     std::uint64_t zero_before = 0;  // the block before ended with a number's first digit, a zero
     for (std::size_t at = 0; at < text.size() && length <= shape.length; at += kBlock) {
       const std::uint64_t quote = marks.quote[at / kBlock];
+      // At least 57 bits. Valid JSON has fewer quotes in a block; where there are more, one of them
+      // is taken for the inside of a value and dropped, and the skeleton has all of them.
       std::uint64_t of_values = 0;
       std::memcpy(&of_values, shape.of_values.data() + quotes / 8, sizeof of_values);
       const std::uint64_t value_quote = _pdep_u64(of_values >> (quotes % 8), quote);

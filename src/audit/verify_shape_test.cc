@@ -105,6 +105,26 @@ TEST(VerifyShapeTest, NumbersAreHeldToTheirRules) {
   }
 }
 
+// More quotes in a block than any canonical text has there.
+TEST(VerifyShapeTest, CrowdedQuotesDoNotFit) {
+  for (std::size_t strings = 1; strings < 120; ++strings) {
+    std::string list = "\"\"";
+    for (std::size_t i = 1; i < strings; ++i) {
+      list += ",\"\"";
+    }
+    const std::string head = kHead + std::string(R"(","b":[)");
+    ShapeCache cache;
+    cache.Learn(head + list + "]}");
+    EXPECT_EQ(cache.Fits(head + list + "]}"), HasShapes());
+    const std::string quotes(2 * strings, '"');
+    const std::string commas(strings - 1, ',');
+    for (std::size_t at = 0; at <= quotes.size(); ++at) {
+      const std::string text = head + std::string(quotes).insert(at, commas) + "]}";
+      EXPECT_TRUE(!cache.Fits(text) || IsCanonical(text)) << text;
+    }
+  }
+}
+
 TEST(VerifyShapeTest, TooMuchIsLeftToTheFullScan) {
   ShapeCache cache;
   const std::string value = "{\"a\":\"" + std::string(70000, 'v') + "\"}";
