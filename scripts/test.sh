@@ -2,27 +2,35 @@
 # `make test`: builds, runs unit tests, fuzz corpora and layer checks (ctest), then the end-to-end
 # tests (pytest), and sums up. Results as JUnit XML under build/PRESET/results/.
 #   PRESET=dev    another preset    TESTS=REGEX  only ctest's tests that match, no end-to-end
-#   UNIT_ONLY=1   no end-to-end tests
+#   UNIT_ONLY=1   no end-to-end tests    SANITIZE=1  also the unit tests under ASan and UBSan
+# CI=true implies SANITIZE=1.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 preset=${PRESET:-test}
 build=$ROOT/build/$preset
 results=$build/results
 
-scripts/build.sh "$preset"
-rm -rf "$results"
-mkdir -p "$results"
-expected=("$results/ctest.xml")
+expected=()
 
-step "unit tests, fuzz corpora, layer checks"
-only=()
-[ -z "${TESTS:-}" ] || only=(-R "$TESTS")
-# A failure is counted from the results, so that the end-to-end tests run all the same.
-ctest --test-dir "$build" -j "$(nproc)" --timeout 300 --output-on-failure --no-tests=error \
-  --test-output-size-passed 65536 --test-output-size-failed 65536 \
-  --output-junit "$results/ctest.xml" "${only[@]}" >"$results/ctest.log" 2>&1 || true
-# The log has a line for each passed test; people want the others.
-grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed +[0-9.]+ sec$)' "$results/ctest.log" || true
+# unit_tests PRESET: builds it and runs what ctest knows. A failure is counted from the results, so
+# that the other tests run all the same.
+unit_tests() {
+  local out=$ROOT/build/$1/results only=()
+  scripts/build.sh "$1"
+  rm -rf "$out"
+  mkdir -p "$out"
+  expected+=("$out/ctest.xml")
+  step "unit tests, fuzz corpora, layer checks (build/$1)"
+  [ -z "${TESTS:-}" ] || only=(-R "$TESTS")
+  ctest --test-dir "$ROOT/build/$1" -j "$(nproc)" --timeout 300 --output-on-failure --no-tests=error \
+    --test-output-size-passed 65536 --test-output-size-failed 65536 \
+    --output-junit "$out/ctest.xml" "${only[@]}" >"$out/ctest.log" 2>&1 || true
+  # The log has a line for each passed test; people want the others.
+  grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed +[0-9.]+ sec$)' "$out/ctest.log" || true
+}
+
+unit_tests "$preset"
+[ -z "${SANITIZE:-${CI:-}}" ] || [ "$preset" != test ] || unit_tests dev
 
 if [ -z "${TESTS:-}" ] && [ -z "${UNIT_ONLY:-}" ]; then
   step "end-to-end tests (against build/$preset)"
