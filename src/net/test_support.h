@@ -18,11 +18,12 @@
 namespace ringfence::net {
 
 inline constexpr std::chrono::hours kTestLife{24};
+inline constexpr std::chrono::hours kTestCaLife{24 * 90};
 inline constexpr std::chrono::seconds kTestPatience{20};  // only a failing test waits this long
 
 class TestCa {
  public:
-  TestCa() : ca_(crypto::MakeCa("test CA", SystemClock().Now(), kTestLife).value()) {}
+  TestCa() : ca_(crypto::MakeCa("test CA", SystemClock().Now(), kTestCaLife).value()) {}
 
   const std::string& pem() const { return ca_.certificate_pem; }
   const crypto::KeyAndCertificate& ca() const { return ca_; }

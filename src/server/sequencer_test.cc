@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "audit/note.h"
+#include "crypto/random.h"
 #include "store/records.h"
 
 namespace ringfence::server {
@@ -47,7 +48,7 @@ class SequencerTest : public testing::Test {
  protected:
   SequencerTest()
       : folder_(std::filesystem::temp_directory_path() /
-                ("ringfence-sequencer-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)))),
+                ("ringfence-sequencer-" + crypto::RandomId("t"))),
         key_(crypto::SigningKey::FromSeed(SecretBytes(Bytes(32, std::byte{7}))).value()) {
     std::filesystem::create_directories(folder_);
     database_ = store::OpenSqlite(folder_ / "db").value();

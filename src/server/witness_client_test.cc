@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "base/encoding.h"
+#include "crypto/random.h"
 #include "crypto/x509.h"
 #include "net/server.h"
 
@@ -36,7 +37,7 @@ class WitnessClientTest : public testing::Test {
  protected:
   WitnessClientTest()
       : folder_(std::filesystem::temp_directory_path() /
-                ("ringfence-witness-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)))) {
+                ("ringfence-witness-" + crypto::RandomId("t"))) {
     std::filesystem::create_directories(folder_);
     const Timestamp now = SystemClock().Now();
     ca_ = crypto::MakeCa("test CA", now, std::chrono::hours(1)).value();

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <thread>
 
+#include "crypto/random.h"
 #include "store/harness_test.h"
 #include "store/migrations.h"
 #include "store/records.h"
@@ -31,7 +32,7 @@ class DatabaseTest : public testing::TestWithParam<Dialect> {
     folder_ =
         std::filesystem::temp_directory_path() /
         ("ringfence-store-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-         "-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)));
+         "-" + crypto::RandomId("t"));
     std::filesystem::create_directories(folder_);
     where_ = GetParam() == Dialect::kSqlite ? path() : NewPostgresDatabase();
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/json.h"
+#include "crypto/random.h"
 #include "store/records.h"
 #include "wire/lease_json.h"
 
@@ -16,8 +17,8 @@ namespace {
 class GlanceTest : public testing::Test {
  protected:
   GlanceTest() {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("ringfence-glance-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("ringfence-glance-" + crypto::RandomId("t"));
     std::filesystem::create_directories(folder_);
     db_ = OpenSqlite(folder_ / "test.db").value();
   }

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "crypto/random.h"
 #include "model/lease.h"
 #include "store/records.h"
 #include "store/shared_records.h"
@@ -21,7 +22,7 @@ class OutputTest : public testing::Test {
  protected:
   OutputTest()
       : path_(std::filesystem::temp_directory_path() /
-              ("ringfence-output-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)))) {
+              ("ringfence-output-" + crypto::RandomId("t"))) {
     database_ = OpenSqlite(path_).value();
   }
   ~OutputTest() override {

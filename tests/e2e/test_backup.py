@@ -62,6 +62,7 @@ def test_restored_onto_an_empty_machine(place):
     old = up(place, "old", "--node-name", "backup-one")
     assert old.ok("run", *VISION, "--", "echo", "before") == "before\n"
     first = old.json("lease", "list", "--all")[0]["id"]
+    wait_until(lambda: old.json("lease", "show", first)["state"] == "closed", "its GPU to be scrubbed")
     token = old.token("alice@acme.example")
     lease = active_job(old)
     checkpoint = os.path.join(folder, "checkpoint")
