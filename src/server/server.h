@@ -14,8 +14,8 @@ struct ServerOptions {
   std::string state_folder;  // ringfence.db, keys/, log/
   std::string policy_folder;
   std::string database;  // a PostgreSQL URL, or a file of SQLite's; empty: one in the state folder
-  std::string listen;  // "127.0.0.1:8443"; port 0 picks one
-  std::string address;  // where nodes and users reach it and its peers; empty: where it listens
+  std::string listen;    // "127.0.0.1:8443"; port 0 picks one
+  std::string address;   // where nodes and users reach it and its peers; empty: where it listens
   std::vector<std::string> names;
   std::string ca_certificate_file;
   std::string ca_key_file;

@@ -1,5 +1,6 @@
-// Goal: in a release a failpoint is nothing at all. Method: compiled without RINGFENCE_FAILPOINTS; what a
-// constant expression can hold leaves no code behind, and release_check.py looks at the objects.
+// Goal: in a release a failpoint is nothing at all. Method: compiled without RINGFENCE_FAILPOINTS;
+// what a constant expression can hold leaves no code behind, and release_check.py looks at the
+// objects.
 
 #include "os/failpoint.h"
 
