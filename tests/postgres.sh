@@ -62,7 +62,7 @@ signal() {
 }
 
 launch() {
-  (cd / && "${as[@]}" "$bin/pg_ctl" -s -w -t 60 -D "$data" -l "$dir/log" start >/dev/null 2>&1) ||
+  (cd / && "${as[@]}" "$bin/pg_ctl" -s -w -t 180 -D "$data" -l "$dir/log" start >/dev/null 2>&1) ||
     { tail -n 20 "$dir/log" >&2; die "it did not start"; }
 }
 
