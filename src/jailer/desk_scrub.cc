@@ -36,6 +36,12 @@ Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& repor
                        " bytes read back other than written",
                    "take the card out of service: its memory does not keep what is written"};
     }
+    if (result->reached_bytes < result->memory_bytes / 100 * isolate::kReachedPercentLeast) {
+      return Error{Code::kUnavailable,
+                   gpu.uuid + ": only " + std::to_string(result->reached_bytes) + " of " +
+                       std::to_string(result->memory_bytes) + " bytes were reached",
+                   "find out who else holds its memory"};
+    }
     scrubs.push_back({result->uuid, result->memory_bytes, result->reached_bytes,
                       result->residue_bytes, result->mismatch_bytes, result->duration_us});
   }
@@ -146,18 +152,23 @@ void Desk::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request) {
   });
 }
 
-// A lease whose box was never started here, or whose record is lost. From now on it can never be
-// started, so that its receipt cannot be had first and its job run afterwards.
+// A lease whose box was never started here, or whose record is lost or was dropped (the server may
+// have been restored from a backup, and ask again). From now on it can never be started, so that
+// its receipt cannot be had first and its job run afterwards.
 void Desk::ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request) {
   const auto refuse = [this, id](Error error) {
     Answer(id, RequestType::kScrub, std::move(error));
   };
-  if (request.gpus.empty() || records_->WasUsed(request.lease)) {
+  if (request.gpus.empty()) {
     return refuse({Code::kNotFound, "no lease " + request.lease + " on this node"});
   }
   WithMinors(request.gpus, [this, id, refuse, request](const Status& known) {
     const auto begin = [&]() -> Result<std::vector<gpu::WantedGpu>> {
       RINGFENCE_TRY(known);
+      if (records_->Find(request.lease) != nullptr) {  // a Start may have come between
+        return Error{Code::kUnavailable, "lease " + request.lease + " was started just now",
+                     "try again"};
+      }
       for (const std::string& uuid : request.gpus) {
         if (const std::string holder = records_->HolderOf(uuid); !holder.empty()) {
           return Error{Code::kFailedPrecondition, uuid + " is held by lease " + holder,
