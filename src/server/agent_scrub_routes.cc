@@ -177,7 +177,8 @@ Status TakeFailure(const Call& call, store::Connection& db, const ScrubNews& new
     RINGFENCE_TRY(store::PutGpu(db, gpu));
     entry.gpus.push_back(uuid);
   }
-  return entry.gpus.empty() ? Status() : Core::Record(db, entry);
+  // A lease's step is on record also when none of its GPUs is there any more.
+  return entry.gpus.empty() && news.lease.empty() ? Status() : Core::Record(db, entry);
 }
 
 Result<net::Response> TakeScrub(const Call& call) {

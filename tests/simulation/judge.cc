@@ -125,6 +125,10 @@ void Judge::SeeGpu(const model::Gpu& gpu, const Touched& touched) {
     } else if (!clean_.contains(gpu.uuid)) {
       Condemn(gpu.uuid + " became free without a receipt");
     }
+    // After a reboot nobody knows; the node's first report makes the card dirty again.
+    if (const std::string left = truth_.residue(gpu.uuid); !left.empty() && left != "?") {
+      Condemn(gpu.uuid + " became free with what " + left + " left there");
+    }
   }
   if (gpu.state == GpuState::kDirty || gpu.state == GpuState::kQuarantined ||
       gpu.state == GpuState::kLost) {
@@ -234,7 +238,7 @@ void Judge::SeeLease(const model::Lease& lease, const std::multiset<std::string>
     }
     if (state == LeaseState::kClosed) {
       ++tally_.closed;
-      if (box_runs_(lease.id)) {
+      if (truth_.box_runs(lease.id)) {
         Condemn(lease.id + " was closed while its box runs");
       }
       for (const std::string& uuid : lease.gpus) {

@@ -21,10 +21,14 @@ namespace ringfence::simulation {
 
 class Judge {
  public:
-  // `box_runs` says whether a box of this lease runs anywhere: the machines' truth.
-  Judge(Scheduler& scheduler, const policy::Policy& policy,
-        std::function<bool(const std::string& lease)> box_runs)
-      : scheduler_(scheduler), policy_(policy), box_runs_(std::move(box_runs)) {}
+  // The machines' truth, whatever the records say.
+  struct Truth {
+    std::function<bool(const std::string& lease)> box_runs;
+    // Whose data a GPU's memory holds; empty: nobody's, "?": not known, as after a reboot.
+    std::function<std::string(const std::string& uuid)> residue;
+  };
+  Judge(Scheduler& scheduler, const policy::Policy& policy, Truth truth)
+      : scheduler_(scheduler), policy_(policy), truth_(std::move(truth)) {}
 
   // The first thing that was wrong; empty: nothing.
   const std::string& verdict() const { return verdict_; }
@@ -61,7 +65,7 @@ class Judge {
 
   Scheduler& scheduler_;
   const policy::Policy& policy_;
-  std::function<bool(const std::string&)> box_runs_;
+  Truth truth_;
   std::string verdict_;
   std::map<std::string, model::Lease> leases_;       // as committed last
   std::set<std::string> open_;                       // ids

@@ -44,7 +44,7 @@ Scheduler::TaskRef Scheduler::Launch(Group group, std::function<void()> work) {
   task->group = group;
   tasks_.emplace(task->id, task);
   task->thread = std::thread([this, raw = task.get(), work = std::move(work)] {
-    raw->turn.acquire();
+    raw->turn.Take();
     if (!raw->killed) {
       try {
         work();
@@ -52,7 +52,7 @@ Scheduler::TaskRef Scheduler::Launch(Group group, std::function<void()> work) {
       }
     }
     raw->done = true;
-    turn_.release();
+    turn_.Give();
   });
   After(Milliseconds(0), [this, task] { Resume(task, 0, true); });
   return task;
@@ -65,8 +65,8 @@ void Scheduler::Resume(const TaskRef& task, std::uint64_t number, bool woken) {
   task->woken = woken;
   ++task->ticket;  // nobody else wakes it from this wait
   current_ = task;
-  task->turn.release();
-  turn_.acquire();
+  task->turn.Give();
+  turn_.Take();
   current_ = nullptr;
   if (task->done) {
     task->thread.join();
@@ -80,8 +80,8 @@ void Scheduler::Resume(const TaskRef& task, std::uint64_t number, bool woken) {
 
 void Scheduler::HandBack() {
   Task* const task = current_.get();
-  turn_.release();
-  task->turn.acquire();
+  turn_.Give();
+  task->turn.Take();
 }
 
 Scheduler::Ticket Scheduler::TakeTicket() { return {current_, current_->ticket}; }

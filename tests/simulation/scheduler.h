@@ -3,13 +3,14 @@
 // Time that passes only when nothing is left to do now, and threads that run one at a time: each
 // blocking call hands the baton back. What happens is then a function of the seed alone.
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +22,29 @@ namespace ringfence::simulation {
 
 // Thrown through a thread whose process was killed. Nothing may catch it on its way.
 struct Killed {};
+
+// Sleeps at once, where std::binary_semaphore would first spin and yield: the other side is never
+// about to be done.
+class Turn {
+ public:
+  void Give() {
+    {
+      const std::lock_guard lock(mutex_);
+      mine_ = true;
+    }
+    changed_.notify_one();
+  }
+  void Take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return mine_; });
+    mine_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool mine_ = false;
+};
 
 class Scheduler {
  public:
@@ -87,7 +111,7 @@ class Scheduler {
   std::uint64_t next_task_ = 1;
   Group next_group_ = 1;
   TaskRef current_;
-  std::binary_semaphore turn_{0};  // the scheduler's own
+  Turn turn_;  // the scheduler's own
   std::deque<std::string> trace_;
   std::size_t trace_kept_ = 60;
   std::uint64_t trace_hash_ = 0xcbf29ce484222325ULL;
@@ -96,7 +120,7 @@ class Scheduler {
 struct Scheduler::Task {
   std::uint64_t id = 0;
   Group group = 0;
-  std::binary_semaphore turn{0};
+  Turn turn;
   std::thread thread;
   std::uint64_t ticket = 0;  // what it waits for
   bool woken = false;

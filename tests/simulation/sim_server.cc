@@ -30,7 +30,7 @@ SimServer::SimServer(Scheduler& scheduler, Judge& judge,
   auto ca = crypto::MakeCa("Ringfence CA", clock_.Now(), server::kCaLife);
   RINGFENCE_CHECK(ca.has_value());
   ca_ = std::move(*ca);
-  RINGFENCE_CHECK(os::MakeDirs(folder_ + "/output", 0700).has_value());
+  RINGFENCE_CHECK(os::MakeDirs(folder_, 0700).has_value());
 }
 
 server::ServerKeys SimServer::Keys() const {
@@ -68,7 +68,7 @@ void SimServer::Start() {
   const std::uint64_t life = ++life_;
   core_ = std::make_unique<server::Core>(
       server::Core::Parts{Watch(std::move(*database), std::move(watch)), Keys(),
-                          folder_ + "/policy", folder_ + "/output", policy_},
+                          folder_ + "/policy", policy_},
       clock_);
   core_->SetPublicAddress(server_address());
   core_->waiters().SetLater([this, life](Milliseconds delay, std::function<void()> task) {
@@ -78,7 +78,9 @@ void SimServer::Start() {
   });
   server::Core* const core = core_.get();
   auto sequencer = server::Sequencer::Open(
-      core->database(), log_folder(), "ringfence.dev/log/" + core->keys().log.public_key().Id(),
+      core->database(),
+      {log_folder(), "ringfence.dev/log/" + core->keys().log.public_key().Id(),
+       "life-" + std::to_string(life), false},
       core->keys().log, [core] {
         core->waiters().Notify("audit");
         core->NotifyAllWork();
@@ -145,7 +147,7 @@ void SimServer::ScheduleSequencer() {
     }
     sequencer_due_ = false;
     Guarded(life, [this] {
-      const auto appended = core_->sequencer().AppendSome();
+      const auto appended = core_->sequencer().Step();
       if (!appended.has_value()) {
         judge_.Condemn("the audit log does not grow: " + appended.error().message);
       }
@@ -193,7 +195,7 @@ std::string SimServer::log_vkey() const {
 
 Result<std::vector<Bytes>> SimServer::FinishLog() {
   for (bool more = true; more;) {
-    RINGFENCE_ASSIGN(more, core_->sequencer().AppendSome());
+    RINGFENCE_ASSIGN(more, core_->sequencer().Step());
   }
   std::vector<Bytes> entries;
   const std::uint64_t size = core_->sequencer().head().size;

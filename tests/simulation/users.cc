@@ -1,5 +1,7 @@
 #include "users.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/json.h"
 
@@ -54,9 +56,9 @@ std::string PolicyText(bool with_boundary) {
   add("Binding", "b3", "principal: bob@acme.example, role: developer, tenant: acme/b");
   add("Binding", "b4", "principal: gina@globex.example, role: developer, tenant: globex");
   add("Binding", "b5", "principal: mallory@globex.example, role: developer, tenant: globex");
-  add("Quota", "q1", "tenant: acme, gpus: 5");
-  add("Quota", "q2", "tenant: acme/b, gpus: 3");
-  add("Quota", "q3", "tenant: globex, gpus: 4");
+  add("Quota", "q1", "tenant: acme, gpus: 9");
+  add("Quota", "q2", "tenant: acme/b, gpus: 5");
+  add("Quota", "q3", "tenant: globex, gpus: 7");
   if (with_boundary) {
     add("Boundary", "apart", "between: [acme/b, globex], least: node");
   }
@@ -85,12 +87,15 @@ void Users::RequestSomething(std::size_t gpus_max) {
   Chance& chance = scheduler_.chance();
   const Person& person = kPeople[chance.In1000(30) ? 3 : chance.Between(0, 2)];
   const std::string key = "request-" + std::to_string(next_key_++);
-  net::Request request =
-      Make(person.name, "POST", "/v1/leases",
-           JsonObject{{"tenant", person.tenant},
-                      {"gpus", chance.Between(1, static_cast<std::int64_t>(gpus_max))},
-                      {"command", JsonArray{"job", Json(key), Json(ChooseJob(chance))}},
-                      {"timeout_ms", chance.Between(1000, chance.In1000(800) ? 15000 : 120000)}});
+  net::Request request = Make(
+      person.name, "POST", "/v1/leases",
+      JsonObject{
+          {"tenant", person.tenant},
+          {"gpus", chance.Between(
+                       1, static_cast<std::int64_t>(
+                              chance.In1000(700) ? std::min<std::size_t>(gpus_max, 2) : gpus_max))},
+          {"command", JsonArray{"job", Json(key), Json(ChooseJob(chance))}},
+          {"timeout_ms", chance.Between(1000, chance.In1000(800) ? 15000 : 120000)}});
   request.headers.emplace_back("idempotency-key", key);
   ++asked;
   Try(person.name, request, key, 6);
@@ -101,7 +106,7 @@ void Users::Try(const std::string& who, const net::Request& request, const std::
   network_.Send("users", request, [=, this](const Result<net::Response>& answer) {
     const bool unknown = !answer.has_value() || answer->status == 503 || answer->status == 429;
     if (unknown && attempts > 1) {
-      scheduler_.After(scheduler_.chance().Time(100, 8000),
+      scheduler_.After(scheduler_.chance().Time(100, 10000),
                        [=, this] { Try(who, request, key, attempts - 1); });
       return;
     }
@@ -128,13 +133,6 @@ void Users::EndSomething() {
   std::advance(chosen, scheduler_.chance().Between(0, static_cast<std::int64_t>(open.size()) - 1));
   network_.Send("users", Make(kAdmin, "POST", "/v1/leases/" + *chosen + "/end", JsonObject{}),
                 [](const Result<net::Response>&) {});
-}
-
-void Users::EndEverything() {
-  for (const std::string& id : judge_.open_leases()) {
-    network_.Send("users", Make(kAdmin, "POST", "/v1/leases/" + id + "/end", JsonObject{}),
-                  [](const Result<net::Response>&) {});
-  }
 }
 
 void Users::ScrubQuarantined() {

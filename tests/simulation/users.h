@@ -23,8 +23,7 @@ class Users {
   void SignIn();  // while the server is up
   void RequestSomething(std::size_t gpus_max);
   void EndSomething();
-  // After healing: everything is to end, and what is quarantined is to be scrubbed.
-  void EndEverything();
+  // The operator: whatever was wrong with a card has been mended.
   void ScrubQuarantined();
 
   // Says something false, or true at the wrong time, with the node's certificate.

@@ -46,10 +46,11 @@ World::World(std::uint64_t seed, std::string folder, std::size_t trace_kept)
       scheduler_(Seeded(seed)),
       policy_(MakePolicy(scheduler_.chance().In1000(500))),
       judge_(scheduler_, *policy_,
-             [this](const std::string& lease) {
-               return std::any_of(nodes_.begin(), nodes_.end(),
-                                  [&](const auto& node) { return node->BoxRuns(lease); });
-             }),
+             {[this](const std::string& lease) {
+                return std::any_of(nodes_.begin(), nodes_.end(),
+                                   [&](const auto& node) { return node->BoxRuns(lease); });
+              },
+              [this](const std::string& uuid) { return ResidueOn(uuid); }}),
       server_(scheduler_, judge_,
               std::shared_ptr<const policy::Policy>(policy_.get(), [](const policy::Policy*) {}),
               folder_ + "/server"),
@@ -80,7 +81,7 @@ void World::Begin() {
   const std::int64_t nodes = chance.Between(1, 3);
   for (std::int64_t i = 1; i <= nodes; ++i) {
     const std::string name = "n" + std::to_string(i);
-    const auto gpus = static_cast<std::size_t>(chance.Between(1, 4));
+    const auto gpus = static_cast<std::size_t>(chance.Between(1, 6));
     gpus_max_ = std::max(gpus_max_, gpus);
     nodes_.push_back(std::make_unique<SimNode>(
         SimNode::Place{scheduler_, network_, judge_, folder_ + "/" + name}, name, gpus));
@@ -92,7 +93,7 @@ void World::Begin() {
     weights_.push_back(static_cast<int>(chance.Between(-2, 4)));
   }
   fault_every_ = chance.Time(4000, 40000);
-  user_every_ = chance.Time(400, 4000);
+  user_every_ = chance.Time(250, 3000);
 }
 
 // The real join, by the real routes: token, proof by the jailer's half, certificate.
@@ -157,6 +158,17 @@ void World::Heal() {
   }
 }
 
+std::string World::ResidueOn(const std::string& uuid) const {
+  for (const auto& node : nodes_) {
+    for (const SimGpu& gpu : node->gpus()) {
+      if (gpu.uuid == uuid) {
+        return gpu.residue;
+      }
+    }
+  }
+  return "?";
+}
+
 bool World::IsQuiet() const {
   return server_.up() && judge_.open_leases().empty() &&
          std::all_of(judge_.gpus().begin(), judge_.gpus().end(),
@@ -177,8 +189,9 @@ WorldReport World::Run() {
     if (IsQuiet()) {
       break;
     }
+    // Nobody ends a lease now: each job has its time, and each lease must come to its end by
+    // itself.
     if (server_.up() && round % 4 == 0) {
-      users_.EndEverything();
       users_.ScrubQuarantined();
     }
     scheduler_.After(std::chrono::seconds(5), [] {});  // time passes though nothing happens

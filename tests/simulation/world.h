@@ -71,6 +71,7 @@ class World {
   Fault ChooseFault();
   void Heal();
   bool IsQuiet() const;
+  std::string ResidueOn(const std::string& uuid) const;
   void Finish();
 
   const std::string folder_;
