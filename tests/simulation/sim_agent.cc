@@ -145,10 +145,10 @@ bool SimJailerClient::PairIsOpen() const {
 }
 
 Result<std::shared_ptr<SimNode::Call>> SimJailerClient::Call(isolate::RequestBody body) {
-  if (!PairIsOpen()) {
-    return PairEnded();
-  }
   Scheduler& scheduler = node_.scheduler_;
+  if (!PairIsOpen()) {
+    scheduler.KillMe();  // as the agent ends itself when the pair is lost
+  }
   const std::uint32_t id = next_id_++;
   const auto call = std::make_shared<SimNode::Call>();
   call->ticket = scheduler.TakeTicket();
@@ -158,9 +158,8 @@ Result<std::shared_ptr<SimNode::Call>> SimJailerClient::Call(isolate::RequestBod
       node->jailer_->desk->Handle(isolate::Request{id, body});
     }
   });
-  (void)scheduler.Wait(call->ticket, std::nullopt);
-  if (!call->answered) {
-    return PairEnded();
+  while (!call->answered) {
+    (void)scheduler.Wait(call->ticket, std::nullopt);
   }
   if (!call->reply.status.has_value()) {
     return call->reply.status.error();

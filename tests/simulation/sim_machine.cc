@@ -247,25 +247,30 @@ void SimNode::BoxEnds(const std::string& lease, const std::string& line) {
   }
   box.out.Reset();
   box.err.Reset();
-  TakeDown(lease, box.timed_out ? "timeout\n" : line, true);
+  box.exit_line = box.timed_out ? "timeout\n" : line;
+  box.give_up_at = scheduler_.now() + std::chrono::seconds(30);
+  TakeDown(lease);
   WakePollers();
 }
 
-// A box that cannot be taken down keeps its record "running", and is tried again.
-void SimNode::TakeDown(const std::string& lease, const std::string& line, bool first) {
+// A box that cannot be taken down keeps its record "running", and is tried again; after a while the
+// agent is told.
+void SimNode::TakeDown(const std::string& lease) {
   Box& box = boxes_.at(lease);
   if (scheduler_.chance().In1000(faults.take_down_fails_in_1000)) {
-    if (first && box.exit.valid()) {
+    if (scheduler_.now() >= box.give_up_at && box.exit.valid()) {
       (void)os::WriteAll(box.exit.get(), AsBytes("failed the box could not be taken down\n"));
       box.exit.Reset();
+      WakePollers();
     }
-    Post(std::chrono::seconds(1), [this, lease, line] {
+    Post(std::chrono::seconds(1), [this, lease] {
       if (boxes_.contains(lease)) {
-        TakeDown(lease, line, false);
+        TakeDown(lease);
       }
     });
     return;
   }
+  const std::string& line = box.exit_line;
   scheduler_.Trace(name_ + " box of " + lease + " is gone: " + line.substr(0, line.size() - 1));
   jailer_->records.SetState(lease, isolate::BoxState::kEnded, clock_.Now());
   if (box.exit.valid()) {

@@ -154,11 +154,9 @@ void SimNode::AgentMain(std::uint64_t epoch) {
   scheduler_.Trace(name_ + " agent could not begin: " + ended.error().message);
 }
 
+// Calls that still wait never return: whoever made them is gone, or about to be.
 void SimNode::EndCalls(Jailer& jailer) {
   jailer.pair_open = false;
-  for (auto& [id, call] : jailer.calls) {
-    scheduler_.Wake(call->ticket);
-  }
   jailer.calls.clear();
 }
 
@@ -206,15 +204,15 @@ void SimNode::CrashAgent() {
   scheduler_.Kill(agent_);
 }
 
-// Killed without a word. Its agent follows within moments, in which it sees the pair end; its boxes
-// follow when they see its end of their pipes closed.
+// Killed without a word. Its agent ends when it sees the end of the pair, before any call on it
+// returns; its boxes follow when they see its end of their pipes closed.
 void SimNode::CrashJailer() {
   if (jailer_ == nullptr) {
     return;
   }
   scheduler_.Trace(name_ + " jailer is killed");
   DropJailer();
-  scheduler_.After(scheduler_.chance().Time(0, 300),
+  scheduler_.After(scheduler_.chance().Time(0, 20),
                    [this, agent = agent_] { scheduler_.Kill(agent); });
   for (auto& [lease, box] : boxes_) {
     box.exit.Reset();

@@ -75,7 +75,9 @@ class SimNode final : private jailer::Hands {
     bool running = false;
     bool end_asked = false;
     bool timed_out = false;
-    os::UniqueFd out;  // write ends
+    std::string exit_line;       // once it has ended
+    Milliseconds give_up_at{0};  // of taking it down, when the agent is told
+    os::UniqueFd out;            // write ends
     os::UniqueFd err;
     os::UniqueFd exit;
   };
@@ -110,7 +112,7 @@ class SimNode final : private jailer::Hands {
   void PlanEnd(const std::string& lease);
   void Terminate(const std::string& lease);
   void BoxEnds(const std::string& lease, const std::string& line);
-  void TakeDown(const std::string& lease, const std::string& line, bool first);
+  void TakeDown(const std::string& lease);
 
   // Runs later, if this jailer is still there then.
   void Post(Milliseconds delay, std::function<void()> work);

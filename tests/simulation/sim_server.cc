@@ -93,8 +93,26 @@ void SimServer::Start() {
   core_->SetSequencer(std::move(*sequencer));
   scheduler_.Trace("server starts");
   sequencer_due_ = false;
-  ScheduleSequencer();
-  ScheduleSweep();
+  Guarded(life, [this] {
+    if (!TendLog()) {  // as the program does not start without it
+      Crash("it could not take up its log");
+    }
+  });
+  if (up()) {
+    ScheduleSweep();
+  }
+}
+
+// False when the database refused; anything else that is wrong with the log is a verdict.
+bool SimServer::TendLog() {
+  const auto stepped = core_->sequencer().Step();
+  if (!stepped.has_value() && stepped.error().code != Code::kUnavailable) {
+    judge_.Condemn("the audit log does not grow: " + stepped.error().message);
+  }
+  if (!stepped.has_value() || *stepped) {
+    ScheduleSequencer();
+  }
+  return stepped.has_value();
 }
 
 void SimServer::Crash(const std::string& why) {
@@ -146,12 +164,7 @@ void SimServer::ScheduleSequencer() {
       return;
     }
     sequencer_due_ = false;
-    Guarded(life, [this] {
-      const auto appended = core_->sequencer().Step();
-      if (!appended.has_value()) {
-        judge_.Condemn("the audit log does not grow: " + appended.error().message);
-      }
-    });
+    Guarded(life, [this] { (void)TendLog(); });
   });
 }
 

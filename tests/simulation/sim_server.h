@@ -70,6 +70,7 @@ class SimServer {
   server::ServerKeys Keys() const;
   WriteFate FateOfWrite();
   void Guarded(std::uint64_t life, const std::function<void()>& work);
+  bool TendLog();
   void ScheduleSweep();
   void ScheduleSequencer();
 
