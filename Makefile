@@ -6,13 +6,15 @@
 #   FUZZ_SECONDS=60 FUZZER=NAME  make fuzz: time for each fuzzer; only this one
 #   FAULT_SEED=N FAULT_ROUNDS=30 make faults: the dice; how many rounds of kills at random times
 #   FAULT_ONLY=NAME              make faults: only tests whose names hold this
+#   SEED=N LIVES=N TRACE=1       make simulate: from which seed, how many leases; say everything
 #   ALL=1                        make lint: clang-tidy on every file, not only on changed ones
 #   BENCH=NAME                   make bench: only this one, as api or audit
 .DEFAULT_GOAL := help
-export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL BENCH FAULT_SEED FAULT_ROUNDS FAULT_ONLY
+export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL BENCH FAULT_SEED FAULT_ROUNDS FAULT_ONLY \
+  SEED LIVES TRACE
 
-.PHONY: help setup build up down test tour bench soak faults fmt lint fuzz peers gpu-test tsan package \
-  package-test clean
+.PHONY: help setup build up down test tour bench soak faults fmt lint fuzz peers simulate gpu-test tsan \
+  package package-test clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -70,6 +72,10 @@ fuzz: ## run each fuzzer for FUZZ_SECONDS (default 60) with libFuzzer, ASan and 
 peers: ## other implementations judge the audit log: Go's tlog, Tessera, a tlog-witness (needs Go)
 	@scripts/setup.sh build run test
 	@scripts/peers.sh
+
+simulate: ## run LIVES leases (default 20000) of simulated worlds from SEED (default: a new one)
+	@scripts/setup.sh build test
+	@scripts/simulate.sh
 
 gpu-test: ## try the stand-ins and the scrub against a real NVIDIA driver (on a GPU machine)
 	@scripts/setup.sh build run test

@@ -1,24 +1,16 @@
 #include "agent/agent.h"
 
 #include <atomic>
-#include <cstdint>
-#include <cstdlib>
 
 #include "agent/credentials.h"
 #include "agent/lease_runner.h"
 #include "agent/link.h"
 #include "audit/note.h"
-#include "base/code.h"
 #include "base/encoding.h"
 #include "crypto/dsse.h"
-#include "crypto/random.h"
-#include "isolate/agent_sandbox.h"
-#include "net/address.h"
 #include "os/failpoint.h"
-#include "os/file.h"
 #include "os/log.h"
 #include "os/notify.h"
-#include "os/signals.h"
 
 namespace ringfence::agent {
 namespace {
@@ -26,7 +18,6 @@ namespace {
 constexpr std::chrono::seconds kReportEvery{5};
 constexpr std::chrono::seconds kInventoryEvery{60};
 constexpr int kWorkWaitMs = 20000;
-constexpr std::size_t kJoinBytesMax = 4096;
 constexpr std::size_t kInventoryBytesMax = std::size_t{1} << 20U;
 
 // Which orders are in force, and the thread that fetches them.
@@ -35,62 +26,13 @@ struct Node {
   std::string credentials_path;
   isolate::JailerClient& jailer;
   CredentialHolder& holder;
+  Surroundings& surroundings;
   LeaseRunner& runner;
   audit::Witness& witness;  // the work thread's, but for seen()
   std::atomic<std::uint64_t> witnessed{0};
   std::atomic<bool> report_now{false};
   bool reported = false;  // the reporting thread's alone
 };
-
-Result<crypto::SigningKey> OpenWitnessKey(const std::string& path) {
-  const auto text = os::ReadText(path, 256);
-  if (text.has_value()) {
-    RINGFENCE_ASSIGN(Bytes seed, FromBase64(*text));
-    return crypto::SigningKey::FromSeed(SecretBytes(std::move(seed)));
-  }
-  if (text.error().code != Code::kNotFound) {
-    return text.error();
-  }
-  SecretBytes seed = crypto::RandomSecret(32);
-  RINGFENCE_TRY(os::CreateFileDurable(path, AsBytes(Base64(seed.Reveal())), 0600));
-  return crypto::SigningKey::FromSeed(std::move(seed));
-}
-
-std::string WitnessName(const std::string& node) { return "ringfence.dev/node/" + node; }
-
-Result<Credentials> JoinOrLoad(const AgentOptions& options, isolate::JailerClient& jailer,
-                               const std::optional<isolate::AgentJoin>& join,
-                               const crypto::SigningKey& witness_key) {
-  const std::string path = options.state_folder + "/credentials.json";
-  if (join.has_value()) {
-    RINGFENCE_ASSIGN(const isolate::JailerHello hello, jailer.Hello());
-    RINGFENCE_ASSIGN(const Credentials made, Join(*join, hello,
-                                                  audit::VerifierKey(WitnessName(options.node), 4,
-                                                                     witness_key.public_key()),
-                                                  options.node));
-    RINGFENCE_TRY(SaveCredentials(path, made));
-    os::Log(os::Level::kInfo, "joined", {{"server", made.server}, {"node", options.node}});
-    return made;
-  }
-  auto loaded = LoadCredentials(path);
-  if (!loaded.has_value() && loaded.error().code == Code::kNotFound) {
-    return Error{Code::kFailedPrecondition, "this node has not joined a server yet",
-                 "on the server: `ringfence node token create " + options.node +
-                     "`; here: `ringfence agent --join FILE`"};
-  }
-  return loaded;
-}
-
-std::vector<std::uint16_t> PortsOf(const std::string& servers) {
-  std::vector<std::uint16_t> ports;
-  const auto addresses = net::ParseAddresses(servers);
-  if (addresses.has_value()) {
-    for (const net::Address& address : *addresses) {
-      ports.push_back(address.port);
-    }
-  }
-  return ports;
-}
 
 Status Report(Node& node, Link& link, bool with_inventory) {
   RINGFENCE_ASSIGN(const isolate::JailerHello hello, node.jailer.Hello());
@@ -157,7 +99,7 @@ void Cosign(Node& node, Link& link, JsonReader& order) {
     std::copy(bytes->begin(), bytes->end(), digest.begin());
     proof.push_back(digest);
   }
-  const auto line = node.witness.Check(*note, proof, SystemClock().Now());
+  const auto line = node.witness.Check(*note, proof, node.surroundings.Now());
   node.witnessed = node.witness.seen().size;
   if (!line.has_value() && line.error().code == Code::kUnavailable) {
     // Our own disk: no word against the log. The order comes again.
@@ -213,7 +155,7 @@ void Obey(Node& node, Link& link, const Json& json) {
 }
 
 void Work(Node& node, const std::stop_token& stop) {
-  Link link(node.holder);
+  Link link(node.surroundings);
   std::string version;
   while (!stop.stop_requested()) {
     const auto answer =
@@ -223,7 +165,7 @@ void Work(Node& node, const std::stop_token& stop) {
                   {});
     if (!answer.has_value()) {
       os::Log(os::Level::kWarning, "no_orders", {{"why", answer.error().message}});
-      Pause(stop, std::chrono::seconds(1));
+      node.surroundings.Pause(stop, std::chrono::seconds(1));
       version.clear();
       continue;
     }
@@ -231,7 +173,7 @@ void Work(Node& node, const std::stop_token& stop) {
     const auto orders = reader->Array("orders");
     const auto next = reader->String("version", 64);
     if (!orders.has_value() || !next.has_value()) {
-      Pause(stop, std::chrono::seconds(1));
+      node.surroundings.Pause(stop, std::chrono::seconds(1));
       continue;
     }
     for (const Json* order : *orders) {
@@ -241,13 +183,13 @@ void Work(Node& node, const std::stop_token& stop) {
   }
 }
 
-void Renewal(Node& node) {
+void Renewal(Node& node, Link& link) {
   const Credentials now = node.holder.Get();
-  const auto needed = NeedsRenewal(now, SystemClock().Now());
+  const auto needed = NeedsRenewal(now, node.surroundings.Now());
   if (!needed.has_value() || !*needed) {
     return;
   }
-  const auto renewed = Renew(now, node.name);
+  const auto renewed = Renew(now, node.name, link.line());
   const Status saved = renewed.has_value() ? SaveCredentials(node.credentials_path, *renewed)
                                            : Status(renewed.error());
   if (!saved.has_value()) {
@@ -258,91 +200,50 @@ void Renewal(Node& node) {
   os::Log(os::Level::kInfo, "certificate_renewed");
 }
 
-[[noreturn]] void End(const Status& ended) {
-  os::NotifyManager("STOPPING=1");
-  os::Log(os::Level::kInfo, "stopping",
-          {{"why", ended.has_value() ? "told to" : ended.error().message}});
-  // The other threads wait for boxes that the jailer ends after us, or for a server that may be
-  // gone. Nothing of theirs needs an orderly end: whatever they were at, the next agent takes up
-  // from the jailer's and the server's records, as it would after a crash.
-  std::quick_exit(ended.has_value() ? kExitOk : Facts(ended.error().code).exit_status);
-}
-
 // Reports until told to stop, or until the jailer is gone; then ends the process.
-[[noreturn]] void Tend(Node& node) {
+[[noreturn]] void Loop(Node& node) {
   os::NotifyManager("READY=1");  // a server that is away for now is no reason to start us again
-  Link link(node.holder);
-  std::optional<std::jthread> work;  // once the server knows that this node has started
-  auto next_inventory = std::chrono::steady_clock::now();
+  Surroundings& around = node.surroundings;
+  Link link(around);
+  std::unique_ptr<Thread> work;  // once the server knows that this node has started
+  auto next_inventory = around.Steady();
   auto next_report = next_inventory;
   for (;;) {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = around.Steady();
     if (now >= next_report || node.report_now.exchange(false)) {
       const bool with_inventory = now >= next_inventory;
       const Status reported = Report(node, link, with_inventory);
       if (reported.has_value() && with_inventory) {
         next_inventory = now + kInventoryEvery;
       }
-      if (reported.has_value() && !work.has_value()) {
+      if (reported.has_value() && work == nullptr) {
         os::NotifyManager("STATUS=reports to " + node.holder.Get().server);
-        work.emplace([&node](const std::stop_token& stop) { Work(node, stop); });
+        work = around.Launch([&node](const std::stop_token& stop) { Work(node, stop); });
       }
       if (!reported.has_value()) {
         if (!node.jailer.Hello().has_value()) {
-          End(Error{Code::kUnavailable, "the jailer ended the pair"});
+          around.Exit(Error{Code::kUnavailable, "the jailer ended the pair"});
         }
         os::Log(os::Level::kWarning, "not_reported", {{"why", reported.error().message}});
       }
       next_report = now + (reported.has_value() ? kReportEvery : std::chrono::seconds(1));
-      Renewal(node);
+      Renewal(node, link);
     }
-    if (os::WaitForSignal(std::chrono::milliseconds(200)) == os::Signal::kStop) {
-      End({});
+    if (around.WaitForStop(std::chrono::milliseconds(200))) {
+      around.Exit({});
     }
   }
 }
 
 }  // namespace
 
-Status Run(const AgentOptions& options) {
-  os::SetLogName("agent");
-  os::HoldSignals();
-  std::optional<isolate::AgentJoin> join;
-  if (options.join_fd >= 0) {
-    const os::UniqueFd fd(options.join_fd);
-    Bytes text(kJoinBytesMax);
-    RINGFENCE_ASSIGN(const std::size_t got, os::ReadSome(fd.get(), text));
-    RINGFENCE_ASSIGN(join, isolate::ParseAgentJoin(AsText(ByteView(text).first(got))));
-  }
-  const std::string credentials_path = options.state_folder + "/credentials.json";
-  std::string server = options.server.empty() && join.has_value() ? join->server : options.server;
-  if (server.empty()) {
-    const auto loaded = LoadCredentials(credentials_path);
-    server = loaded.has_value() ? loaded->server : "";
-  }
-  RINGFENCE_TRY(isolate::EnterAgentSandbox({options.state_folder, {}, PortsOf(server)}));
-
-  // At once: whoever waits for the jailer would take its end for a scrub or a start that failed,
-  // and tell the server so. The next pair knows better.
-  const auto jailer = isolate::JailerClient::Attach(os::UniqueFd(options.jailer_fd), [] {
-    End(Error{Code::kUnavailable, "the jailer ended the pair"});
-  });
-  RINGFENCE_ASSIGN(crypto::SigningKey witness_key,
-                   OpenWitnessKey(options.state_folder + "/witness.key"));
-  RINGFENCE_ASSIGN(Credentials credentials, JoinOrLoad(options, *jailer, join, witness_key));
-  credentials.server = server;
-  RINGFENCE_ASSIGN(const audit::NamedKey log_key, audit::ParseVerifierKey(credentials.log_vkey));
-  RINGFENCE_ASSIGN(
-      audit::Witness witness,
-      audit::Witness::Open(options.state_folder + "/witness.state", WitnessName(options.node),
-                           std::move(witness_key), log_key));
-  CredentialHolder holder(credentials);
-  RINGFENCE_TRY(jailer->Hello());
-  LeaseRunner runner(*jailer, holder);
+Status Tend(const NodeParts& parts) {
+  LeaseRunner runner(parts.jailer, parts.surroundings);
   RINGFENCE_TRY(runner.Recover());
-  Node node{options.node, credentials_path, *jailer, holder, runner, witness, {}, {}, false};
-  node.witnessed = witness.seen().size;
-  Tend(node);
+  Node node{parts.name, parts.credentials_path, parts.jailer, parts.holder, parts.surroundings,
+            runner,     parts.witness};
+  node.witnessed = parts.witness.seen().size;
+  Loop(node);
 }
 
 }  // namespace ringfence::agent

@@ -5,7 +5,11 @@
 
 #include <string>
 
+#include "agent/credentials.h"
+#include "agent/surroundings.h"
+#include "audit/note.h"
 #include "base/result.h"
+#include "isolate/jailer_client.h"
 
 namespace ringfence::agent {
 
@@ -19,5 +23,18 @@ struct AgentOptions {
 
 // Runs until told to stop (SIGTERM, SIGINT) or the pair to the jailer ends.
 Status Run(const AgentOptions& options);
+
+// What the agent works with once it has joined. All of it must outlive Tend.
+struct NodeParts {
+  std::string name;
+  std::string credentials_path;
+  isolate::JailerClient& jailer;
+  CredentialHolder& holder;
+  audit::Witness& witness;
+  Surroundings& surroundings;
+};
+// Takes up what an earlier agent left, then reports and obeys. Returns only when it could not
+// begin; it ends with Surroundings::Exit.
+Status Tend(const NodeParts& parts);
 
 }  // namespace ringfence::agent

@@ -97,11 +97,10 @@ Result<bool> NeedsRenewal(const Credentials& credentials, Timestamp now) {
   return facts.not_after - now < kRenewWhenLeft;
 }
 
-Result<Credentials> Renew(const Credentials& credentials, const std::string& node) {
+Result<Credentials> Renew(const Credentials& credentials, const std::string& node, Line& line) {
   RINGFENCE_ASSIGN(const crypto::KeyAndRequest made, crypto::MakeRequest(node));
-  RINGFENCE_ASSIGN(const auto client, net::Client::Create(OptionsFor(credentials)));
   RINGFENCE_ASSIGN(const Json answer,
-                   Post(*client, "/v1/agent/renew", {{"request", made.request_pem}}));
+                   line.Send("POST", "/v1/agent/renew", JsonObject{{"request", made.request_pem}}));
   Credentials renewed = credentials;
   renewed.private_key_pem = made.private_key_pem;
   RINGFENCE_TRY(TakeAnswer(answer, renewed));

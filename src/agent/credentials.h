@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "agent/surroundings.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "isolate/jailer_client.h"
@@ -33,7 +34,7 @@ Result<Credentials> Join(const isolate::AgentJoin& join, const isolate::JailerHe
 
 // Whether so little of the certificate's life is left that it is to be renewed.
 Result<bool> NeedsRenewal(const Credentials& credentials, Timestamp now);
-Result<Credentials> Renew(const Credentials& credentials, const std::string& node);
+Result<Credentials> Renew(const Credentials& credentials, const std::string& node, Line& line);
 
 net::ClientOptions OptionsFor(const Credentials& credentials);
 

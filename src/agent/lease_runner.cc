@@ -45,7 +45,7 @@ LeaseRunner::~LeaseRunner() {
     jobs.swap(jobs_);
   }
   for (auto& [key, job] : jobs) {
-    job.thread.request_stop();
+    job.thread->RequestStop();
   }
 }
 
@@ -57,7 +57,7 @@ void LeaseRunner::Launch(const std::string& key, Work work) {
   if (!added) {
     return;
   }
-  entry->second.thread = std::jthread([this, key, work](const std::stop_token& stop) {
+  entry->second.thread = surroundings_.Launch([this, key, work](const std::stop_token& stop) {
     work(stop);
     const std::lock_guard inner(mutex_);
     const auto found = jobs_.find(key);
@@ -101,7 +101,7 @@ void LeaseRunner::End(const std::string& lease, const std::vector<std::string>& 
   }
   // Ended before its box was started.
   Launch(lease, [=, this](const std::stop_token& stop) {
-    Link link(holder_);
+    Link link(surroundings_);
     Finish(stop, link, lease, gpus, "failed it was ended before it started");
   });
 }
@@ -113,7 +113,7 @@ void LeaseRunner::Scrub(const std::string& lease, const std::vector<std::string>
     return;
   }
   Launch(lease, [=, this](const std::stop_token& stop) {
-    Link link(holder_);
+    Link link(surroundings_);
     (void)ScrubAndDeliver(stop, link, lease, gpus);
   });
 }
@@ -128,7 +128,7 @@ void LeaseRunner::ScrubUnleased(const std::vector<std::string>& gpus, const std:
     }
   }
   Launch("gpu:" + gpu, [=, this](const std::stop_token& stop) {
-    Link link(holder_);
+    Link link(surroundings_);
     if (ScrubAndDeliver(stop, link, "", gpus)) {
       const std::lock_guard lock(mutex_);
       scrubbed_[gpu] = since;
@@ -141,7 +141,7 @@ Status LeaseRunner::Recover() {
   for (const isolate::BoxRecord& record : records) {
     RINGFENCE_FAILPOINT("agent.recover");
     Launch(record.lease, [=, this](const std::stop_token& stop) {
-      Link link(holder_);
+      Link link(surroundings_);
       if (record.state != isolate::BoxState::kScrubbed) {
         (void)jailer_.End(record.lease);  // ended already, unless its jailer outlived its agent
       }
@@ -154,7 +154,7 @@ Status LeaseRunner::Recover() {
 
 void LeaseRunner::RunBox(const std::stop_token& stop, const std::string& lease,
                          const std::string& grant, const std::vector<std::string>& gpus) {
-  Link link(holder_);
+  Link link(surroundings_);
   std::string ending;
   RINGFENCE_FAILPOINT("agent.start");
   auto box = jailer_.Start(grant);
@@ -187,7 +187,7 @@ std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const st
     std::optional<std::chrono::milliseconds> wait;
     while (chunks.size() < kChunksPerRequest && (box.out.valid() || box.err.valid())) {
       std::vector<os::PollItem> items{{box.out.get()}, {box.err.get()}};
-      if (!os::Poll(items, wait).has_value() ||
+      if (!surroundings_.Poll(items, wait).has_value() ||
           (!items[0].ready && !items[0].hung_up && !items[1].ready && !items[1].hung_up)) {
         break;
       }
@@ -219,6 +219,8 @@ std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const st
   }
   Bytes line;
   for (;;) {
+    std::vector<os::PollItem> items{{box.exit.get()}};
+    (void)surroundings_.Poll(items, std::nullopt);
     std::array<std::byte, 512> more{};
     const auto got = os::ReadSome(box.exit.get(), more);
     if (!got.has_value() || *got == 0 || line.size() > kEndingBytesMax) {
@@ -259,7 +261,7 @@ Result<std::string> LeaseRunner::ScrubPatiently(const std::stop_token& stop,
     }
     os::Log(os::Level::kWarning, "scrub_tried_again",
             {{"lease", lease}, {"why", receipt.error().message}});
-    Pause(stop, pause);
+    surroundings_.Pause(stop, pause);
     pause *= 2;
   }
 }

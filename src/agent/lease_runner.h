@@ -4,24 +4,24 @@
 // has GPUs scrubbed and delivers the receipts. A thread a lease.
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "agent/credentials.h"
 #include "agent/link.h"
+#include "agent/surroundings.h"
 #include "isolate/jailer_client.h"
 
 namespace ringfence::agent {
 
-// Any thread. `jailer` and `holder` must outlive it; the destructor waits for its threads, which
-// let go when the pair to the jailer ends or the server answers.
+// Any thread. `jailer` and `surroundings` must outlive it; the destructor waits for its threads,
+// which let go when the pair to the jailer ends or the server answers.
 class LeaseRunner {
  public:
-  LeaseRunner(isolate::JailerClient& jailer, const CredentialHolder& holder)
-      : jailer_(jailer), holder_(holder) {}
+  LeaseRunner(isolate::JailerClient& jailer, Surroundings& surroundings)
+      : jailer_(jailer), surroundings_(surroundings) {}
   ~LeaseRunner();
   LeaseRunner(const LeaseRunner&) = delete;
   LeaseRunner& operator=(const LeaseRunner&) = delete;
@@ -42,7 +42,7 @@ class LeaseRunner {
 
  private:
   struct Job {
-    std::jthread thread;
+    std::unique_ptr<Thread> thread;
     bool done = false;
   };
   bool IsInHand(const std::string& lease);
@@ -64,7 +64,7 @@ class LeaseRunner {
                        const std::vector<std::string>& gpus);
 
   isolate::JailerClient& jailer_;
-  const CredentialHolder& holder_;
+  Surroundings& surroundings_;
   std::mutex mutex_;
   std::map<std::string, Job> jobs_;  // by lease, or by "gpu:UUID"
   std::map<std::string, std::string>

@@ -1,15 +1,12 @@
 #include "agent/link.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 
 #include "os/log.h"
 
 namespace ringfence::agent {
 namespace {
 
-constexpr std::size_t kAnswerBytesMax = std::size_t{16} << 20U;
 constexpr std::chrono::milliseconds kPauseFirst{100};
 constexpr std::chrono::milliseconds kPauseLast{5000};
 
@@ -18,32 +15,6 @@ bool WorthAnotherTry(const Error& error) {
 }
 
 }  // namespace
-
-void Pause(const std::stop_token& stop, std::chrono::milliseconds time) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  (void)wake.wait_for(lock, stop, time, [] { return false; });
-}
-
-Result<Json> Link::Send(const std::string& method, const std::string& target, const Json& body) {
-  const Credentials credentials = holder_.Get();
-  if (client_ == nullptr || certificate_ != credentials.certificate_pem) {
-    RINGFENCE_ASSIGN(client_, net::Client::Create(OptionsFor(credentials)));
-    certificate_ = credentials.certificate_pem;
-  }
-  net::ClientRequest request;
-  request.method = method;
-  request.target = target;
-  if (method != "GET") {
-    request.body = CanonicalJson(body);
-  }
-  RINGFENCE_ASSIGN(const net::Response response, client_->Send(request));
-  if (response.status >= 300) {
-    return net::ErrorFromResponse(response.status, response.body);
-  }
-  return ParseJson(response.body, kAnswerBytesMax);
-}
 
 Result<Json> Link::SendUntil(const std::stop_token& stop, const std::string& method,
                              const std::string& target, const Json& body) {
@@ -55,7 +26,7 @@ Result<Json> Link::SendUntil(const std::stop_token& stop, const std::string& met
     }
     os::Log(os::Level::kWarning, "server_not_reached",
             {{"request", target}, {"why", answer.error().message}});
-    Pause(stop, pause);
+    surroundings_.Pause(stop, pause);
     pause = std::min(pause * 2, kPauseLast);
   }
 }

@@ -39,6 +39,9 @@ std::string SealGrant(const crypto::SigningKey& server, const Grant& grant);
 // kPermissionDenied for a wrong signature, kInvalidArgument for a grant that breaks a limit.
 Result<Grant> OpenGrant(const crypto::PublicKey& server, std::string_view envelope);
 
+// A scrub that reached less of a card than this says too little: somebody else held its memory.
+inline constexpr std::uint64_t kReachedPercentLeast = 90;
+
 struct GpuScrub {
   std::string uuid;
   std::uint64_t memory_bytes = 0;    // what the card has

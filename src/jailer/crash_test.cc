@@ -21,6 +21,11 @@ class CrashTest : public JailerTest {
     ASSERT_EQ(kill(jailer_pid_, SIGKILL), 0);
     (void)os::WaitFor(jailer_pid_);
     jailer_pid_ = 0;
+    if (client_ != nullptr) {
+      EXPECT_FALSE(client_->List().has_value());
+      // Asked by the agent before it tells the server that a scrub has failed.
+      EXPECT_FALSE(client_->Hello().has_value()) << "the pair has ended";
+    }
     client_.reset();
     (void)ReadToEnd(relay_.get());  // returns when the agent is gone too
     relay_.Reset();

@@ -97,6 +97,9 @@ TEST_F(RefusalTest, ALeaseStartsOnceEvenAfterRestartAndForget) {
   Stop();
   Start();
   EXPECT_EQ(StartCode(envelope), Code::kConflict);
+  // A server that was restored from a backup asks again: a receipt can be had, the job cannot.
+  ASSERT_TRUE(client_->Scrub(grant.lease, {Gpus()[0]}).has_value());
+  EXPECT_EQ(StartCode(envelope), Code::kConflict);
 }
 
 TEST_F(RefusalTest, NoReceiptNoLease) {

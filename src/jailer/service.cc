@@ -2,11 +2,8 @@
 
 #include <algorithm>
 
-#include "base/encoding.h"
-#include "isolate/incident.h"
 #include "os/failpoint.h"
 #include "os/log.h"
-#include "os/memory_file.h"
 #include "os/notify.h"
 
 namespace ringfence::jailer {
@@ -18,17 +15,20 @@ constexpr int kSigTerm = 15;
 constexpr int kSigChild = 17;
 constexpr auto kAgentGrace = std::chrono::seconds(10);
 constexpr int kRequestsPerTurn = 16;
-
-using isolate::RequestType;
+constexpr auto kInventoryMax = std::chrono::minutes(1);
+constexpr auto kScrubMax = std::chrono::minutes(10);
 
 }  // namespace
 
 Service::Service(ServiceParts parts, Records& records, Boxes& boxes, const Clock& clock)
     : parts_(std::move(parts)),
-      records_(&records),
       boxes_(&boxes),
-      clock_(&clock),
-      pair_(std::move(parts_.socket)) {
+      pair_(std::move(parts_.socket)),
+      desk_({parts_.node, std::move(parts_.identity), std::move(parts_.missing),
+             [this](isolate::Reply reply, std::vector<os::UniqueFd> fds) {
+               pair_.Answer(std::move(reply), std::move(fds));
+             }},
+            records, *this, clock) {
   if (!agent_is_child()) {
     return;
   }
@@ -127,7 +127,7 @@ void Service::HandleEnded(const os::Ended& ended) {
 }
 
 void Service::BeginShutdown(int signal) {
-  shutting_down_ = true;
+  StopStarting();
   os::NotifyManager("STOPPING=1");
   if (!agent_is_child()) {
     pair_.Close();
@@ -137,16 +137,21 @@ void Service::BeginShutdown(int signal) {
   }
 }
 
+void Service::StopStarting() {
+  shutting_down_ = true;
+  desk_.Close();
+}
+
 void Service::HandleRequests() {
   for (int i = 0; i < kRequestsPerTurn; ++i) {
     const auto request = pair_.Next();
     if (request.has_value()) {
-      Handle(*request);
+      desk_.Handle(*request);
       continue;
     }
     if (request.error().code == Code::kNotFound) {
       pair_.Close();
-      shutting_down_ = true;
+      StopStarting();
       // It is about to end, with an exit status that a signal would spoil; or it hangs.
       if (agent_is_child()) {
         kill_agent_at_ = std::chrono::steady_clock::now() + kAgentGrace;
@@ -158,130 +163,57 @@ void Service::HandleRequests() {
   }
 }
 
-Status Service::KeepIncident(const std::string& what, const std::string& detail) {
-  isolate::Incident incident;
-  incident.node = parts_.node;
-  incident.time = clock_->Now();
-  incident.what = what;
-  incident.detail = detail.substr(0, isolate::kIncidentDetailBytesMax);
-  incident.dropped = records_->IncidentsDropped();
-  return records_->AddIncident(isolate::SealIncident(parts_.identity.key, incident));
-}
-
 // Durable before the agent is killed: what it did must be known even if we die now.
 void Service::BreakPair(const Error& breach) {
-  const Status kept = KeepIncident(breach.field, breach.message);
+  const Status kept = desk_.KeepIncident(breach.field, breach.message);
   os::Log(os::Level::kError, "pair_ended",
           {{"what", breach.field},
            {"detail", breach.message},
            {"kept", kept.has_value() ? "yes" : kept.error().message}});
   exit_status_ = kExitPairEnded;
-  shutting_down_ = true;
+  StopStarting();
   pair_.Close();
   if (agent_is_child()) {
     (void)os::SendSignal(agent_process_.get(), kSigKill);
   }
 }
 
-void Service::Answer(std::uint32_t id, RequestType type, Status status) {
-  isolate::Reply reply;
-  reply.id = id;
-  reply.type = type;
-  reply.status = std::move(status);
-  pair_.Answer(std::move(reply));
-}
-
-void Service::AnswerFile(std::uint32_t id, RequestType type, ByteView bytes) {
-  auto file = os::MakeMemoryFile("ringfence-reply", bytes);
-  if (!file.has_value()) {
-    Answer(id, type, file.error());
+void Service::AddWorker(Result<isolate::StartedWorker> worker, TimePoint deadline, Text done) {
+  if (!worker.has_value()) {
+    done(worker.error());
     return;
   }
-  isolate::Reply reply;
-  reply.id = id;
-  reply.type = type;
-  std::vector<os::UniqueFd> fds;
-  fds.push_back(std::move(*file));
-  pair_.Answer(std::move(reply), std::move(fds));
-}
-
-void Service::Handle(const isolate::Request& request) {
-  const std::uint32_t id = request.id;
-  switch (isolate::TypeOf(request.body)) {
-    case RequestType::kHello: {
-      isolate::Reply reply;
-      reply.id = id;
-      reply.type = RequestType::kHello;
-      reply.hello = {RINGFENCE_VERSION, Base64(parts_.identity.key.public_key().raw()),
-                     parts_.identity.key_proof, parts_.missing};
-      pair_.Answer(std::move(reply));
-      return;
-    }
-    case RequestType::kInventory:
-      return HandleInventory(id);
-    case RequestType::kStart:
-      return HandleStart(id, std::get<isolate::StartRequest>(request.body));
-    case RequestType::kEnd:
-      return HandleEnd(id, std::get<isolate::EndRequest>(request.body).lease);
-    case RequestType::kScrub:
-      return HandleScrub(id, std::get<isolate::ScrubRequest>(request.body));
-    case RequestType::kList:
-      return HandleList(id);
-    case RequestType::kForget:
-      return HandleForget(id, std::get<isolate::ForgetRequest>(request.body).lease);
-    case RequestType::kIncidents:
-      return HandleIncidents(id);
-    case RequestType::kAckIncidents:
-      return Answer(
-          id, RequestType::kAckIncidents,
-          records_->AckIncidents(std::get<isolate::AckIncidentsRequest>(request.body).count));
+  if (const Status added = workers_.Add(std::move(*worker), deadline, done); !added.has_value()) {
+    done(added.error());
   }
 }
 
-void Service::HandleList(std::uint32_t id) {
-  std::vector<isolate::BoxRecord> list;
-  for (const auto& [lease, record] : records_->leases()) {
-    isolate::BoxRecord one;
-    one.lease = lease;
-    one.state = record.state;
-    for (const gpu::WantedGpu& gpu : record.gpus) {
-      one.gpus.push_back(gpu.uuid);
-    }
-    one.receipt = record.receipt;
-    list.push_back(std::move(one));
-  }
-  AnswerFile(id, RequestType::kList, isolate::EncodeRecords(list));
+void Service::ReadInventory(Text done) {
+  AddWorker(isolate::StartInventory(parts_.worker_place),
+            std::chrono::steady_clock::now() + kInventoryMax, std::move(done));
 }
 
-void Service::HandleForget(std::uint32_t id, const std::string& lease) {
-  const LeaseRecord* record = records_->Find(lease);
-  if (record != nullptr && record->state != isolate::BoxState::kScrubbed) {
-    Answer(id, RequestType::kForget,
-           Error{Code::kFailedPrecondition, "lease " + lease + " is not scrubbed yet"});
-    return;
-  }
-  RINGFENCE_FAILPOINT("jailer.forget");
-  Status forgotten = records_->Forget(lease);
-  RINGFENCE_FAILPOINT("jailer.forgotten");
-  Answer(id, RequestType::kForget, std::move(forgotten));
+void Service::ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) {
+  auto worker = isolate::StartScrub(parts_.worker_place, gpus);
+  RINGFENCE_FAILPOINT("jailer.worker_started");
+  AddWorker(std::move(worker), std::chrono::steady_clock::now() + kScrubMax,
+            [this, gpus, done = std::move(done)](Result<std::string> report) {
+              RINGFENCE_FAILPOINT("jailer.worker_ended");
+              const Status back = isolate::FinishScrub(parts_.worker_place, gpus);
+              done(back.has_value() ? std::move(report) : Result<std::string>(back.error()));
+            });
 }
 
-void Service::HandleIncidents(std::uint32_t id) {
-  const auto incidents = records_->Incidents();
-  if (!incidents.has_value()) {
-    Answer(id, RequestType::kIncidents, incidents.error());
-    return;
-  }
-  AnswerFile(id, RequestType::kIncidents, isolate::EncodeTexts(*incidents));
+Result<gpu::DriverFiles> Service::FilesFor(const std::vector<gpu::WantedGpu>& gpus) const {
+  return gpu::FilesFor(parts_.worker_place.driver_root, gpus);
 }
 
-void Service::HandleEnd(std::uint32_t id, const std::string& lease) {
-  if (records_->Find(lease) == nullptr) {
-    Answer(id, RequestType::kEnd, Error{Code::kNotFound, "no lease " + lease + " on this node"});
-    return;
-  }
+void Service::StartBox(isolate::BoxPlan plan, Started started) {
+  boxes_->Start(std::move(plan), std::chrono::steady_clock::now(), std::move(started));
+}
+
+void Service::EndBox(const std::string& lease) {
   boxes_->End(lease, std::chrono::steady_clock::now());
-  Answer(id, RequestType::kEnd, {});
 }
 
 }  // namespace ringfence::jailer

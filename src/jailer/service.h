@@ -1,9 +1,9 @@
 #pragma once
 
-// The jailer's loop and its closed table of requests. One thread.
+// The jailer's loop: requests in and answers out, children, signals and deadlines. What it decides
+// is the desk's. One thread.
 
-#include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "isolate/worker.h"
 #include "jailer/boxes.h"
+#include "jailer/desk.h"
 #include "jailer/identity.h"
 #include "jailer/pair.h"
 #include "jailer/records.h"
@@ -31,7 +32,7 @@ struct ServiceParts {
   int agent_pid = 0;     // our child; 0: it connected, and is the service manager's to end
 };
 
-class Service {
+class Service final : private Hands {
  public:
   // The references must outlive this.
   Service(ServiceParts parts, Records& records, Boxes& boxes, const Clock& clock);
@@ -41,54 +42,30 @@ class Service {
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  using AfterInventory = std::function<void(const Status&)>;
 
   void Wait();
   void HandleSignals();
   void HandleEnded(const os::Ended& ended);
   void HandleRequests();
-  void Handle(const isolate::Request& request);
-  Status KeepIncident(const std::string& what, const std::string& detail);
   void BreakPair(const Error& breach);
   void BeginShutdown(int signal);
+  void StopStarting();
+  void AddWorker(Result<isolate::StartedWorker> worker, TimePoint deadline, Text done);
   bool agent_is_child() const { return parts_.agent_pid != 0; }
 
-  void HandleStart(std::uint32_t id, const isolate::StartRequest& request);
-  void StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest);
-  void HandleEnd(std::uint32_t id, const std::string& lease);
-  void HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request);
-  void ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request);
-  void ScrubCards(std::uint32_t id, const std::string& lease,
-                  const std::vector<gpu::WantedGpu>& gpus);
-  void FinishScrub(std::uint32_t id, const std::string& lease,
-                   const std::vector<gpu::WantedGpu>& gpus, Result<std::string> report);
-  void HandleInventory(std::uint32_t id);
-  void HandleList(std::uint32_t id);
-  void HandleForget(std::uint32_t id, const std::string& lease);
-  void HandleIncidents(std::uint32_t id);
-
-  // Runs the inventory worker; `text` gets its document. Remembers the cards' minors.
-  void RunInventory(std::function<void(Result<std::string>)> done);
-  // Calls `then` once the minors of all these cards are known, or why they cannot be.
-  void WithMinors(const std::vector<std::string>& uuids, AfterInventory then);
-  Result<std::vector<gpu::WantedGpu>> Wanted(const std::vector<std::string>& uuids) const;
-
-  Result<isolate::Grant> CheckGrant(const std::string& envelope) const;
-  Status CheckCards(const isolate::Grant& grant) const;
-  Status CheckCanRun() const;
-
-  void Answer(std::uint32_t id, isolate::RequestType type, Status status);
-  void AnswerFile(std::uint32_t id, isolate::RequestType type, ByteView bytes);
+  bool full() const override { return workers_.full(); }
+  void ReadInventory(Text done) override;
+  void ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) override;
+  Result<gpu::DriverFiles> FilesFor(const std::vector<gpu::WantedGpu>& gpus) const override;
+  void StartBox(isolate::BoxPlan plan, Started started) override;
+  void EndBox(const std::string& lease) override;
 
   ServiceParts parts_;
-  Records* records_;
   Boxes* boxes_;
-  const Clock* clock_;
   Pair pair_;
   Workers workers_;
+  Desk desk_;
   os::UniqueFd agent_process_;
-  std::map<std::string, std::uint32_t> minors_;  // by UUID, from our own worker
-  std::set<std::string> scrubbing_;              // UUIDs
   bool agent_running_ = true;
   bool shutting_down_ = false;
   std::optional<TimePoint> kill_agent_at_;

@@ -183,7 +183,13 @@ Status TakeInventory(const Call& call, store::Connection& db, const Json& json, 
   audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "node.inventory");
   entry.node = node.name;
   entry.result = "ok";
-  for (const fleet::GpuChange& change : changes) {
+  for (fleet::GpuChange change : changes) {
+    if (change.gpu.state == model::GpuState::kLeased) {  // of one that is quarantined: so is this
+      RINGFENCE_ASSIGN(const model::Lease lease, store::GetLease(db, change.gpu.lease));
+      if (lease.state == model::LeaseState::kQuarantined) {
+        lease::Quarantine(change.gpu, lease.reason);
+      }
+    }
     RINGFENCE_TRY(store::PutGpu(db, change.gpu));
     if (!change.what.empty()) {
       what.push_back(change.what + ": " + change.gpu.uuid);

@@ -14,8 +14,6 @@
 namespace ringfence::server {
 namespace {
 
-// A scrub that reached less of a card than this says too little: somebody else held its memory.
-constexpr std::uint64_t kReachedPercentLeast = 90;
 // How far a node's clock may be behind ours.
 constexpr Milliseconds kClockSkewMax = std::chrono::minutes(2);
 
@@ -58,7 +56,7 @@ Status Covers(const isolate::Receipt& receipt, const model::Gpu& gpu, const std:
     return bad(std::to_string(found->mismatch_bytes) + " bytes read back wrong");
   }
   if (found->memory_bytes == 0 ||
-      found->reached_bytes < found->memory_bytes / 100 * kReachedPercentLeast) {
+      found->reached_bytes < found->memory_bytes / 100 * isolate::kReachedPercentLeast) {
     return bad("only " + std::to_string(found->reached_bytes) + " of " +
                std::to_string(found->memory_bytes) + " bytes were reached");
   }
@@ -103,8 +101,12 @@ Status TakeReceipt(const Call& call, store::Connection& db, const ScrubNews& new
   std::vector<std::string> gpus = news.gpus;
   if (!news.lease.empty()) {
     RINGFENCE_ASSIGN(lease, LeaseOf(call, db, news.lease));
-    if (lease->state != model::LeaseState::kScrubbing) {
+    if (lease->state == model::LeaseState::kClosed) {
       return {};  // taken before
+    }
+    if (lease->state != model::LeaseState::kScrubbing) {  // the node must not forget it yet
+      return Error{Code::kFailedPrecondition,
+                   "lease " + lease->id + " is " + std::string(Name(lease->state))};
     }
     gpus = lease->gpus;
   }
@@ -175,7 +177,8 @@ Status TakeFailure(const Call& call, store::Connection& db, const ScrubNews& new
     RINGFENCE_TRY(store::PutGpu(db, gpu));
     entry.gpus.push_back(uuid);
   }
-  return entry.gpus.empty() ? Status() : Core::Record(db, entry);
+  // A lease's step is on record also when none of its GPUs is there any more.
+  return entry.gpus.empty() && news.lease.empty() ? Status() : Core::Record(db, entry);
 }
 
 Result<net::Response> TakeScrub(const Call& call) {

@@ -56,13 +56,21 @@ Status CheckAgainstDatabase(store::Database& database, const std::string& folder
 Result<std::unique_ptr<Sequencer>> Sequencer::Start(store::Database& database, Options options,
                                                     const crypto::SigningKey& key,
                                                     std::function<void()> on_checkpoint) {
+  RINGFENCE_ASSIGN(auto sequencer,
+                   Open(database, std::move(options), key, std::move(on_checkpoint)));
+  RINGFENCE_TRY(sequencer->Step());
+  Sequencer* const raw = sequencer.get();
+  raw->thread_ = std::jthread([raw](const std::stop_token& stop) { raw->Loop(stop); });
+  return sequencer;
+}
+
+Result<std::unique_ptr<Sequencer>> Sequencer::Open(store::Database& database, Options options,
+                                                   const crypto::SigningKey& key,
+                                                   std::function<void()> on_checkpoint) {
   RINGFENCE_TRY(os::MakeDirs(options.folder));
   std::unique_ptr<Sequencer> sequencer(
       new Sequencer(database, std::move(options), key, std::move(on_checkpoint)));
   RINGFENCE_TRY(sequencer->OpenLog());
-  RINGFENCE_TRY(sequencer->Step());
-  Sequencer* const raw = sequencer.get();
-  raw->thread_ = std::jthread([raw](const std::stop_token& stop) { raw->Loop(stop); });
   return sequencer;
 }
 

@@ -39,6 +39,10 @@ class Sequencer {
   static Result<std::unique_ptr<Sequencer>> Start(store::Database& database, Options options,
                                                   const crypto::SigningKey& key,
                                                   std::function<void()> on_checkpoint);
+  // The same without its thread: whoever opened it calls Step, as the simulation does.
+  static Result<std::unique_ptr<Sequencer>> Open(store::Database& database, Options options,
+                                                 const crypto::SigningKey& key,
+                                                 std::function<void()> on_checkpoint);
   ~Sequencer();
   Sequencer(const Sequencer&) = delete;
   Sequencer& operator=(const Sequencer&) = delete;
@@ -47,6 +51,8 @@ class Sequencer {
   void Stop();
   // Entries were committed, here or by another server.
   void Wake();
+  // Looks at the database and does what is due; true: there may be more. One thread at a time.
+  Result<bool> Step();
   audit::TreeHead head() const;
   std::string checkpoint() const;  // with the cosignatures so far
   struct Published {
@@ -77,7 +83,6 @@ class Sequencer {
             std::function<void()> on_checkpoint);
   Status OpenLog();
   void Loop(const std::stop_token& stop);
-  Result<bool> Step();  // true: there may be more
   Result<View> Look() const;
   Status SeeTurn(const store::LogTurn& seen);
   Result<bool> CatchUp(View& view);

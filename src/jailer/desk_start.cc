@@ -2,7 +2,7 @@
 
 #include "base/encoding.h"
 #include "crypto/sha256.h"
-#include "jailer/service.h"
+#include "jailer/desk.h"
 #include "os/failpoint.h"
 
 namespace ringfence::jailer {
@@ -15,14 +15,14 @@ constexpr auto kClockSkewMax = std::chrono::minutes(10);
 
 }  // namespace
 
-Status Service::CheckCanRun() const {
+Status Desk::CheckCanRun() const {
   if (!parts_.missing.empty()) {
     return Error{Code::kFailedPrecondition, "this machine cannot run boxes: " + parts_.missing[0]};
   }
   return {};
 }
 
-Result<isolate::Grant> Service::CheckGrant(const std::string& envelope) const {
+Result<isolate::Grant> Desk::CheckGrant(const std::string& envelope) const {
   if (!parts_.identity.grant_key.has_value()) {
     return Error{Code::kFailedPrecondition, "this node has not joined a server",
                  "start the jailer once with --join-token-file"};
@@ -50,7 +50,7 @@ Result<isolate::Grant> Service::CheckGrant(const std::string& envelope) const {
   return grant;
 }
 
-Status Service::CheckCards(const isolate::Grant& grant) const {
+Status Desk::CheckCards(const isolate::Grant& grant) const {
   for (const std::string& uuid : grant.gpus) {
     if (const std::string holder = records_->HolderOf(uuid); !holder.empty()) {
       return Error{Code::kFailedPrecondition, uuid + " is held by lease " + holder,
@@ -64,7 +64,7 @@ Status Service::CheckCards(const isolate::Grant& grant) const {
   return {};
 }
 
-void Service::HandleStart(std::uint32_t id, const isolate::StartRequest& request) {
+void Desk::HandleStart(std::uint32_t id, const isolate::StartRequest& request) {
   RINGFENCE_FAILPOINT("jailer.start");
   Status status = CheckCanRun();
   if (!status.has_value()) {
@@ -89,21 +89,20 @@ void Service::HandleStart(std::uint32_t id, const isolate::StartRequest& request
   });
 }
 
-void Service::StartGranted(std::uint32_t id, const isolate::Grant& grant,
-                           const std::string& digest) {
+void Desk::StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest) {
   const auto prepare = [&]() -> Result<isolate::BoxPlan> {
     // Again, as another Start may have come between.
     if (records_->WasUsed(grant.lease)) {
       return Error{Code::kConflict, "lease " + grant.lease + " was started before"};
     }
-    if (shutting_down_) {
+    if (closed_) {
       return Error{Code::kUnavailable, "the node is shutting down"};
     }
     RINGFENCE_TRY(CheckCards(grant));
     isolate::BoxPlan plan;
     plan.grant = grant;
     RINGFENCE_ASSIGN(const std::vector<gpu::WantedGpu> gpus, Wanted(grant.gpus));
-    RINGFENCE_ASSIGN(plan.files, gpu::FilesFor(parts_.worker_place.driver_root, gpus));
+    RINGFENCE_ASSIGN(plan.files, hands_->FilesFor(gpus));
     RINGFENCE_ASSIGN(plan.slot, records_->FreeSlot());
     LeaseRecord record;
     record.lease = grant.lease;
@@ -121,21 +120,20 @@ void Service::StartGranted(std::uint32_t id, const isolate::Grant& grant,
     Answer(id, RequestType::kStart, plan.error());
     return;
   }
-  boxes_->Start(std::move(*plan), std::chrono::steady_clock::now(),
-                [this, id](Result<isolate::StartedBox> box) {
-                  if (!box.has_value()) {
-                    Answer(id, RequestType::kStart, box.error());
-                    return;
-                  }
-                  isolate::Reply reply;
-                  reply.id = id;
-                  reply.type = RequestType::kStart;
-                  std::vector<os::UniqueFd> fds;
-                  fds.push_back(std::move(box->out));
-                  fds.push_back(std::move(box->err));
-                  fds.push_back(std::move(box->exit));
-                  pair_.Answer(std::move(reply), std::move(fds));
-                });
+  hands_->StartBox(std::move(*plan), [this, id](Result<isolate::StartedBox> box) {
+    if (!box.has_value()) {
+      Answer(id, RequestType::kStart, box.error());
+      return;
+    }
+    isolate::Reply reply;
+    reply.id = id;
+    reply.type = RequestType::kStart;
+    std::vector<os::UniqueFd> fds;
+    fds.push_back(std::move(box->out));
+    fds.push_back(std::move(box->err));
+    fds.push_back(std::move(box->exit));
+    parts_.send(std::move(reply), std::move(fds));
+  });
 }
 
 }  // namespace ringfence::jailer

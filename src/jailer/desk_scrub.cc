@@ -5,7 +5,7 @@
 #include "crypto/random.h"
 #include "gpu/inventory.h"
 #include "gpu/scrub.h"
-#include "jailer/service.h"
+#include "jailer/desk.h"
 #include "os/failpoint.h"
 #include "os/log.h"
 
@@ -15,8 +15,6 @@ namespace {
 using isolate::BoxState;
 using isolate::RequestType;
 
-constexpr auto kInventoryMax = std::chrono::minutes(1);
-constexpr auto kScrubMax = std::chrono::minutes(10);
 // No grant lives as long: one that is still under way finds its lease used.
 constexpr auto kUnstartedKept = std::chrono::hours(24);
 
@@ -38,6 +36,12 @@ Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& repor
                        " bytes read back other than written",
                    "take the card out of service: its memory does not keep what is written"};
     }
+    if (result->reached_bytes < result->memory_bytes / 100 * isolate::kReachedPercentLeast) {
+      return Error{Code::kUnavailable,
+                   gpu.uuid + ": only " + std::to_string(result->reached_bytes) + " of " +
+                       std::to_string(result->memory_bytes) + " bytes were reached",
+                   "find out who else holds its memory"};
+    }
     scrubs.push_back({result->uuid, result->memory_bytes, result->reached_bytes,
                       result->residue_bytes, result->mismatch_bytes, result->duration_us});
   }
@@ -49,17 +53,12 @@ Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& repor
 
 }  // namespace
 
-void Service::RunInventory(std::function<void(Result<std::string>)> done) {
-  if (workers_.full()) {
+void Desk::RunInventory(std::function<void(Result<std::string>)> done) {
+  if (hands_->full()) {
     done(Error{Code::kExhausted, "as many workers as allowed are under way", "try again"});
     return;
   }
-  auto worker = isolate::StartInventory(parts_.worker_place);
-  if (!worker.has_value()) {
-    done(worker.error());
-    return;
-  }
-  const auto finished = [this, done](Result<std::string> text) {
+  hands_->ReadInventory([this, done](Result<std::string> text) {
     if (text.has_value()) {
       const auto json = ParseJson(*text, isolate::kInventoryBytesMax);
       const auto inventory =
@@ -74,15 +73,10 @@ void Service::RunInventory(std::function<void(Result<std::string>)> done) {
       }
     }
     done(std::move(text));
-  };
-  const Status added =
-      workers_.Add(std::move(*worker), std::chrono::steady_clock::now() + kInventoryMax, finished);
-  if (!added.has_value()) {
-    done(added.error());
-  }
+  });
 }
 
-void Service::HandleInventory(std::uint32_t id) {
+void Desk::HandleInventory(std::uint32_t id) {
   RunInventory([this, id](const Result<std::string>& text) {
     if (!text.has_value()) {
       Answer(id, RequestType::kInventory, text.error());
@@ -92,7 +86,7 @@ void Service::HandleInventory(std::uint32_t id) {
   });
 }
 
-Result<std::vector<gpu::WantedGpu>> Service::Wanted(const std::vector<std::string>& uuids) const {
+Result<std::vector<gpu::WantedGpu>> Desk::Wanted(const std::vector<std::string>& uuids) const {
   std::vector<gpu::WantedGpu> gpus;
   for (const std::string& uuid : uuids) {
     const auto minor = minors_.find(uuid);
@@ -104,7 +98,7 @@ Result<std::vector<gpu::WantedGpu>> Service::Wanted(const std::vector<std::strin
   return gpus;
 }
 
-void Service::WithMinors(const std::vector<std::string>& uuids, AfterInventory then) {
+void Desk::WithMinors(const std::vector<std::string>& uuids, AfterInventory then) {
   if (Wanted(uuids).has_value()) {
     then({});
     return;
@@ -119,7 +113,7 @@ void Service::WithMinors(const std::vector<std::string>& uuids, AfterInventory t
   });
 }
 
-void Service::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request) {
+void Desk::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request) {
   const auto refuse = [&](Error error) { Answer(id, RequestType::kScrub, std::move(error)); };
   RINGFENCE_FAILPOINT("jailer.scrub");
   if (const Status can = CheckCanRun(); !can.has_value()) {
@@ -131,12 +125,7 @@ void Service::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request
       return ScrubUnstarted(id, request);
     }
     if (record->state == BoxState::kScrubbed) {
-      isolate::Reply reply;
-      reply.id = id;
-      reply.type = RequestType::kScrub;
-      reply.text = record->receipt;
-      pair_.Answer(std::move(reply));
-      return;
+      return AnswerText(id, RequestType::kScrub, record->receipt);
     }
     if (record->state != BoxState::kEnded) {
       return refuse({Code::kFailedPrecondition, "lease " + request.lease + " has not ended yet",
@@ -163,18 +152,23 @@ void Service::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request
   });
 }
 
-// A lease whose box was never started here, or whose record is lost. From now on it can never be
-// started, so that its receipt cannot be had first and its job run afterwards.
-void Service::ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request) {
+// A lease whose box was never started here, or whose record is lost or was dropped (the server may
+// have been restored from a backup, and ask again). From now on it can never be started, so that
+// its receipt cannot be had first and its job run afterwards.
+void Desk::ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request) {
   const auto refuse = [this, id](Error error) {
     Answer(id, RequestType::kScrub, std::move(error));
   };
-  if (request.gpus.empty() || records_->WasUsed(request.lease)) {
+  if (request.gpus.empty()) {
     return refuse({Code::kNotFound, "no lease " + request.lease + " on this node"});
   }
   WithMinors(request.gpus, [this, id, refuse, request](const Status& known) {
     const auto begin = [&]() -> Result<std::vector<gpu::WantedGpu>> {
       RINGFENCE_TRY(known);
+      if (records_->Find(request.lease) != nullptr) {  // a Start may have come between
+        return Error{Code::kUnavailable, "lease " + request.lease + " was started just now",
+                     "try again"};
+      }
       for (const std::string& uuid : request.gpus) {
         if (const std::string holder = records_->HolderOf(uuid); !holder.empty()) {
           return Error{Code::kFailedPrecondition, uuid + " is held by lease " + holder,
@@ -199,8 +193,8 @@ void Service::ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& requ
   });
 }
 
-void Service::ScrubCards(std::uint32_t id, const std::string& lease,
-                         const std::vector<gpu::WantedGpu>& gpus) {
+void Desk::ScrubCards(std::uint32_t id, const std::string& lease,
+                      const std::vector<gpu::WantedGpu>& gpus) {
   const auto refuse = [&](Error error) { Answer(id, RequestType::kScrub, std::move(error)); };
   std::vector<std::string> uuids;
   for (const gpu::WantedGpu& gpu : gpus) {
@@ -214,37 +208,24 @@ void Service::ScrubCards(std::uint32_t id, const std::string& lease,
   if (gpus.empty()) {
     return FinishScrub(id, lease, gpus, gpu::ScrubReportToJson(gpu::ScrubReport()));
   }
-  if (workers_.full()) {
+  if (hands_->full()) {
     return refuse({Code::kExhausted, "as many workers as allowed are under way", "try again"});
   }
   if (const Status dirty = records_->SetDirty(uuids); !dirty.has_value()) {
     return refuse(dirty.error());
   }
   RINGFENCE_FAILPOINT("jailer.dirty");
-  auto worker = isolate::StartScrub(parts_.worker_place, gpus);
-  RINGFENCE_FAILPOINT("jailer.worker_started");
-  if (!worker.has_value()) {
-    return refuse(worker.error());
-  }
-  const Status added = workers_.Add(
-      std::move(*worker), std::chrono::steady_clock::now() + kScrubMax,
-      [this, id, lease, gpus](Result<std::string> report) {
-        for (const gpu::WantedGpu& gpu : gpus) {
-          scrubbing_.erase(gpu.uuid);
-        }
-        RINGFENCE_FAILPOINT("jailer.worker_ended");
-        const Status back = isolate::FinishScrub(parts_.worker_place, gpus);
-        FinishScrub(id, lease, gpus,
-                    back.has_value() ? std::move(report) : Result<std::string>(back.error()));
-      });
-  if (!added.has_value()) {
-    return refuse(added.error());
-  }
   scrubbing_.insert(uuids.begin(), uuids.end());
+  hands_->ScrubCards(gpus, [this, id, lease, gpus](Result<std::string> report) {
+    for (const gpu::WantedGpu& gpu : gpus) {
+      scrubbing_.erase(gpu.uuid);
+    }
+    FinishScrub(id, lease, gpus, std::move(report));
+  });
 }
 
-void Service::FinishScrub(std::uint32_t id, const std::string& lease,
-                          const std::vector<gpu::WantedGpu>& gpus, Result<std::string> report) {
+void Desk::FinishScrub(std::uint32_t id, const std::string& lease,
+                       const std::vector<gpu::WantedGpu>& gpus, Result<std::string> report) {
   const auto seal = [&]() -> Result<std::string> {
     RINGFENCE_ASSIGN(const std::string text, std::move(report));
     RINGFENCE_ASSIGN(gpu::ScrubReport parsed, gpu::ScrubReportFromJson(text));
@@ -276,11 +257,7 @@ void Service::FinishScrub(std::uint32_t id, const std::string& lease,
     Answer(id, RequestType::kScrub, sealed.error());
     return;
   }
-  isolate::Reply reply;
-  reply.id = id;
-  reply.type = RequestType::kScrub;
-  reply.text = std::move(*sealed);
-  pair_.Answer(std::move(reply));
+  AnswerText(id, RequestType::kScrub, std::move(*sealed));
 }
 
 }  // namespace ringfence::jailer

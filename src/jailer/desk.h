@@ -1,0 +1,103 @@
+#pragma once
+
+// The jailer's decisions: its closed table of requests, over its records. What needs a process is
+// done by other hands, so that the same decisions can be tried in a simulated world.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "gpu/device_files.h"
+#include "isolate/box.h"
+#include "isolate/jailer_protocol.h"
+#include "jailer/identity.h"
+#include "jailer/records.h"
+
+namespace ringfence::jailer {
+
+// Each callback is called once, at once or later, unless the jailer ends before.
+class Hands {
+ public:
+  using Text = std::function<void(Result<std::string>)>;
+  using Started = std::function<void(Result<isolate::StartedBox>)>;
+
+  Hands() = default;
+  Hands(const Hands&) = delete;
+  Hands& operator=(const Hands&) = delete;
+  virtual ~Hands() = default;
+
+  virtual bool full() const = 0;  // as many workers as allowed are under way
+  virtual void ReadInventory(Text done) = 0;
+  virtual void ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) = 0;
+  virtual Result<gpu::DriverFiles> FilesFor(const std::vector<gpu::WantedGpu>& gpus) const = 0;
+  // The record must be durable already; its state is kept up to date from here on.
+  virtual void StartBox(isolate::BoxPlan plan, Started started) = 0;
+  virtual void EndBox(const std::string& lease) = 0;
+};
+
+// One thread.
+class Desk {
+ public:
+  using Send = std::function<void(isolate::Reply, std::vector<os::UniqueFd>)>;
+  struct Parts {
+    std::string node;
+    Identity identity;
+    std::vector<std::string> missing;  // why no box can run here; empty: they can
+    Send send;
+  };
+  // The references must outlive this.
+  Desk(Parts parts, Records& records, Hands& hands, const Clock& clock)
+      : parts_(std::move(parts)), records_(&records), hands_(&hands), clock_(&clock) {}
+
+  // Every request is answered once, at once or later.
+  void Handle(const isolate::Request& request);
+  Status KeepIncident(const std::string& what, const std::string& detail);
+  // No box starts from now on.
+  void Close() { closed_ = true; }
+
+ private:
+  using AfterInventory = std::function<void(const Status&)>;
+
+  void HandleStart(std::uint32_t id, const isolate::StartRequest& request);
+  void StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest);
+  void HandleEnd(std::uint32_t id, const std::string& lease);
+  void HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request);
+  void ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request);
+  void ScrubCards(std::uint32_t id, const std::string& lease,
+                  const std::vector<gpu::WantedGpu>& gpus);
+  void FinishScrub(std::uint32_t id, const std::string& lease,
+                   const std::vector<gpu::WantedGpu>& gpus, Result<std::string> report);
+  void HandleInventory(std::uint32_t id);
+  void HandleList(std::uint32_t id);
+  void HandleForget(std::uint32_t id, const std::string& lease);
+  void HandleIncidents(std::uint32_t id);
+
+  // Runs the inventory worker; `done` gets its document. Remembers the cards' minors.
+  void RunInventory(std::function<void(Result<std::string>)> done);
+  // Calls `then` once the minors of all these cards are known, or why they cannot be.
+  void WithMinors(const std::vector<std::string>& uuids, AfterInventory then);
+  Result<std::vector<gpu::WantedGpu>> Wanted(const std::vector<std::string>& uuids) const;
+
+  Result<isolate::Grant> CheckGrant(const std::string& envelope) const;
+  Status CheckCards(const isolate::Grant& grant) const;
+  Status CheckCanRun() const;
+
+  void Answer(std::uint32_t id, isolate::RequestType type, Status status);
+  void AnswerText(std::uint32_t id, isolate::RequestType type, std::string text);
+  void AnswerFile(std::uint32_t id, isolate::RequestType type, ByteView bytes);
+
+  Parts parts_;
+  Records* records_;
+  Hands* hands_;
+  const Clock* clock_;
+  std::map<std::string, std::uint32_t> minors_;  // by UUID, from our own worker
+  std::set<std::string> scrubbing_;              // UUIDs
+  bool closed_ = false;
+};
+
+}  // namespace ringfence::jailer
