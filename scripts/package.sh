@@ -50,6 +50,9 @@ put_configuration() {
   for file in content/sample-policy/*; do
     put 0644 "$file" "/usr/share/ringfence/sample-policy/${file##*/}"
   done
+  for file in content/runtimes/*; do
+    put 0644 "$file" "/usr/share/ringfence/runtimes/${file##*/}"
+  done
   install -d "$root/var/lib/ringfence"
 }
 
@@ -62,7 +65,7 @@ put_documents() {
     "$ringfence" __man "$page" >"$work/page"
     put_gzip "$work/page" "/usr/share/man/man${page##*.}/$page.gz"
   done
-  for page in install.md cli.md threats.md; do
+  for page in install.md cli.md threats.md operations/backup.md operations/doctor.md; do
     put_gzip "docs/$page" "/usr/share/doc/ringfence/$page.gz"
   done
   put 0644 README.md /usr/share/doc/ringfence/README.md

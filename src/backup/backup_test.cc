@@ -322,17 +322,24 @@ TEST(RestoreTest, OntoAnotherKindOfDatabase) {
   EXPECT_EQ(audit, RowsOf(state.database(), "audit"));
 }
 
-TEST(RestoreTest, IntoAnEmptyFolderOnly) {
+TEST(RestoreTest, OnlyWhereNoServersStateIs) {
   TestState state(5);
   auto reader = SealedReader::Open(state.Backup(), TestPassphrase()).value();
-  ASSERT_TRUE(os::MakeDirs(state.Path("filled")).has_value());
-  state.Write("filled/file", "mine");
-  const auto filled = Restore(reader, state.Restoring("filled"));
-  ASSERT_FALSE(filled.has_value());
-  EXPECT_EQ(filled.error().code, Code::kConflict);
-  EXPECT_EQ(Names(state.Path("filled")), std::vector<std::string>{"file"});
-  ASSERT_TRUE(os::MakeDirs(state.Path("empty")).has_value());
-  EXPECT_TRUE(Restore(reader, state.Restoring("empty")).has_value());
+  for (const std::string& name : {std::string("server"), std::string("policy")}) {
+    const std::string folder = "filled-" + name;
+    ASSERT_TRUE(os::MakeDirs(state.Path(folder + "/" + name)).has_value());
+    state.Write(folder + "/" + name + "/file", "mine");
+    const auto filled = Restore(reader, state.Restoring(folder));
+    ASSERT_FALSE(filled.has_value());
+    EXPECT_EQ(filled.error().code, Code::kConflict);
+    EXPECT_EQ(Names(state.Path(folder)), std::vector<std::string>{name});
+    EXPECT_EQ(Names(state.Path(folder + "/" + name)), std::vector<std::string>{"file"});
+  }
+  // As a package leaves it, with a node beside.
+  ASSERT_TRUE(os::MakeDirs(state.Path("empty/server")).has_value());
+  ASSERT_TRUE(os::MakeDirs(state.Path("empty/node")).has_value());
+  ASSERT_TRUE(Restore(reader, state.Restoring("empty")).has_value());
+  EXPECT_EQ(Names(state.Path("empty")), (std::vector<std::string>{"node", "policy", "server"}));
 }
 
 TEST(RestoreTest, AllOrNothing) {

@@ -161,7 +161,6 @@ Result<Restored> Stage(SealedReader& reader, const RestoreOptions& options,
   if (options.owner.has_value()) {
     RINGFENCE_TRY(GiveTo(server, *options.owner, 0));
   }
-  RINGFENCE_TRY(os::ChangeMode(staged, 0755));
   RINGFENCE_TRY(os::SyncFileSystem(staged));
   return restored;
 }
@@ -169,32 +168,40 @@ Result<Restored> Stage(SealedReader& reader, const RestoreOptions& options,
 }  // namespace
 
 Status CheckEmpty(const std::string& state_folder) {
-  if (!os::Exists(state_folder)) {
-    return {};
-  }
-  RINGFENCE_ASSIGN(const auto names, os::ListDir(state_folder));
-  if (!names.empty()) {
-    return Error{Code::kConflict, state_folder + " is not empty: it has " + names.front(),
-                 "a backup is restored into an empty folder only: move the old one away "
-                 "(keep it: it is evidence), or name another with --state"};
+  for (const char* name : {"/server", "/policy"}) {
+    const std::string folder = state_folder + name;
+    if (!os::Exists(folder)) {
+      continue;
+    }
+    RINGFENCE_ASSIGN(const auto names, os::ListDir(folder));
+    if (!names.empty()) {
+      return Error{Code::kConflict, folder + " is not empty: it has " + names.front(),
+                   "a backup is restored only where no server's state is: stop the server and "
+                   "move the old state away (keep it: it is evidence), or name another folder with "
+                   "--state"};
+    }
   }
   return {};
 }
 
 Result<Restored> Restore(SealedReader& reader, const RestoreOptions& options) {
   RINGFENCE_TRY(CheckEmpty(options.state_folder));
-  const std::string staged = options.state_folder + "." + crypto::RandomId("restoring");
-  RINGFENCE_TRY(os::MakeDirs(ParentOf(options.state_folder)));
+  const bool made = !os::Exists(options.state_folder);
+  // Inside, so that it is on the same file system, whatever is mounted there.
+  const std::string staged = options.state_folder + "/." + crypto::RandomId("restoring");
+  RINGFENCE_TRY(os::MakeDirs(options.state_folder, 0755));
   auto restored = Stage(reader, options, staged);
-  if (restored.has_value()) {
-    if (const Status named = os::Rename(staged, options.state_folder); !named.has_value()) {
-      Error error = named.error();
-      error.hint = "if it is a mount point, name a folder below it";
-      restored = error;
+  // The server's folder last: without it there is no server's state.
+  for (const char* name : {"/policy", "/server"}) {
+    const Status named =
+        restored.has_value() ? os::Rename(staged + name, options.state_folder + name) : Status();
+    if (!named.has_value()) {
+      restored = named.error();
     }
   }
-  if (!restored.has_value()) {
-    (void)os::RemoveTree(staged);
+  (void)os::RemoveTree(staged);
+  if (!restored.has_value() && made) {
+    (void)os::RemoveTree(options.state_folder);
   }
   return restored;
 }

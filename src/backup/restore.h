@@ -19,7 +19,7 @@
 namespace ringfence::backup {
 
 struct RestoreOptions {
-  std::string state_folder;  // must not exist, or be empty
+  std::string state_folder;  // may exist, but hold no server's state and no policy
   // Opens the database to restore into, given the server's folder as it is being put together. Its
   // tables must be empty.
   std::function<Result<std::unique_ptr<store::Database>>(const std::string& server_folder)>
@@ -36,11 +36,11 @@ struct Restored {
   Distrusted distrusted;
 };
 
-// `reader` has passed Check: nothing is written before. The state folder appears complete and
+// `reader` has passed Check: nothing is written before. The server's folder appears complete and
 // durable, with its records already doubted (distrust.h), or not at all.
 Result<Restored> Restore(SealedReader& reader, const RestoreOptions& options);
 
-// kConflict, with what to do, when something is there already.
+// kConflict, with what to do, when a server's state or a policy is there already.
 Status CheckEmpty(const std::string& state_folder);
 
 }  // namespace ringfence::backup

@@ -306,7 +306,7 @@ CommandTable BackupCommands() {
        .handler = VerifyBackup},
       {.path = "backup restore",
        .group = Group::kOperate,
-       .summary = "Restore a backup into an empty state folder.",
+       .summary = "Restore a backup where no server's state is.",
        .details =
            "Verifies it first, then writes all of it or nothing. Since nobody knows what happened\n"
            "after the backup, no GPU counts as clean until it is scrubbed again, every lease that\n"

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/human.h"
+#include "cli/node_process.h"
 #include "cli/settings.h"
 #include "cli/suggest.h"
 #include "cli/text.h"
@@ -120,7 +121,8 @@ Result<int> Doctor(Invocation& invocation) {
   options.server_is_up = IsUp(settings);
   options.uid_base = static_cast<unsigned>(settings.Number(Setting::kNodeUidBase));
   for (const char* program : {"ringfence-jailer", "ringfence-worker", "ringfence-init"}) {
-    options.programs.push_back(folder + "/" + program);
+    const auto path = OwnPart(program);
+    options.programs.push_back(path.has_value() ? *path : program);
   }
   options.advisories_file = ContentFile(folder, "runtimes/runc.yaml");
   options.now = invocation.clock.Now();
