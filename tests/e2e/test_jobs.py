@@ -224,6 +224,8 @@ def test_ctrl_c_at_any_moment_leaves_no_job_behind(ringfence, developer):
         process = subprocess.Popen(
             [PROGRAM, "run", *VISION, "--", "sleep", "600"],
             env=ringfence.environment(developer), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            # Whoever runs the tests in the background has it ignored, and that is inherited.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             process.wait(timeout=milliseconds / 1000)
