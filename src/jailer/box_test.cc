@@ -164,9 +164,7 @@ TEST_F(BoxTest, JailerExitsWithTheAgentsStatus) {
   Start();
   const char status = 9;
   ASSERT_EQ(write(relay_.get(), &status, 1), 1);
-  // Nothing is closed before: it would end of that too, with another status.
-  const os::Ended ended = os::WaitFor(jailer_pid_);
-  jailer_pid_ = 0;
+  const os::Ended ended = Stop();
   EXPECT_FALSE(ended.signalled);
   EXPECT_EQ(ended.code, 9);
 }
