@@ -120,7 +120,13 @@ Status Core::Record(store::Connection& db, const audit::Entry& entry) {
 }
 
 Status Core::Change(const std::function<Status(store::Connection&)>& work) {
-  RINGFENCE_TRY(database_->Write(work));
+  const bool has_place = changes_.fetch_add(1) < kChangesAtOnceMax;
+  const Status written =
+      has_place ? database_->Write(work)
+                : Status(Error{Code::kExhausted, "too many changes are waiting for the disk",
+                               "wait as long as Retry-After says"});
+  changes_.fetch_sub(1);
+  RINGFENCE_TRY(written);
   if (sequencer_ != nullptr) {
     sequencer_->Wake();
   }

@@ -58,6 +58,10 @@ struct Counters {
   std::atomic<std::uint64_t> incidents{0};
 };
 
+// Changes that wait for the disk at once. Fewer than the server has handlers: when the disk stands
+// still, health and reads are answered all the same.
+inline constexpr std::size_t kChangesAtOnceMax = 72;
+
 // Any thread. Its members outlive the HTTP server, which calls into it.
 class Core {
  public:
@@ -103,7 +107,8 @@ class Core {
   audit::Entry NewEntry(const audit::Actor& actor, std::string_view action) const;
   // Appends inside the caller's transaction.
   static Status Record(store::Connection& db, const audit::Entry& entry);
-  // Runs `work` and wakes the sequencer once it is durable.
+  // Runs `work` and wakes the sequencer once it is durable. kExhausted when kChangesAtOnceMax are
+  // under way.
   Status Change(const std::function<Status(store::Connection&)>& work);
   // An entry by itself: a denial, a read of the log.
   Status RecordAlone(const audit::Entry& entry);
@@ -145,6 +150,7 @@ class Core {
   const Milliseconds keep_output_;
   Waiters waiters_;
   Counters counters_;
+  std::atomic<std::size_t> changes_{0};           // under way
   std::shared_ptr<const policy::Policy> policy_;  // shared: requests under way keep the old one
   std::atomic<Timestamp> policy_loaded_;
   std::string public_address_;
