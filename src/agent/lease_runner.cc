@@ -17,6 +17,7 @@ constexpr std::size_t kChunksPerRequest = 8;
 // Output that comes within this time travels together.
 constexpr std::chrono::milliseconds kGather{5};
 constexpr std::size_t kEndingBytesMax = 2048;
+constexpr std::size_t kLinksKept = 4;
 constexpr int kScrubTriesMax = 5;
 constexpr std::chrono::milliseconds kScrubPauseFirst{250};
 
@@ -152,9 +153,29 @@ Status LeaseRunner::Recover() {
   return {};
 }
 
+std::unique_ptr<Link> LeaseRunner::TakeLink() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!links_.empty()) {
+      std::unique_ptr<Link> link = std::move(links_.back());
+      links_.pop_back();
+      return link;
+    }
+  }
+  return std::make_unique<Link>(surroundings_);
+}
+
+void LeaseRunner::KeepLink(std::unique_ptr<Link> link) {
+  const std::lock_guard lock(mutex_);
+  if (links_.size() < kLinksKept) {
+    links_.push_back(std::move(link));
+  }
+}
+
 void LeaseRunner::RunBox(const std::stop_token& stop, const std::string& lease,
                          const std::string& grant, const std::vector<std::string>& gpus) {
-  Link link(surroundings_);
+  std::unique_ptr<Link> own = TakeLink();
+  Link& link = *own;
   std::string ending;
   RINGFENCE_FAILPOINT("agent.start");
   auto box = jailer_.Start(grant);
@@ -176,6 +197,7 @@ void LeaseRunner::RunBox(const std::stop_token& stop, const std::string& lease,
     }
   }
   Finish(stop, link, lease, gpus, ending);
+  KeepLink(std::move(own));
 }
 
 std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const std::string& lease,

@@ -49,6 +49,11 @@ class LeaseRunner {
   template <typename Work>
   void Launch(const std::string& key, Work work);
 
+  // A job's link to the server is an earlier job's where there is one: its handshake would be time
+  // that somebody waits for.
+  std::unique_ptr<Link> TakeLink();
+  void KeepLink(std::unique_ptr<Link> link);
+
   void RunBox(const std::stop_token& stop, const std::string& lease, const std::string& grant,
               const std::vector<std::string>& gpus);
   std::string Carry(const std::stop_token& stop, Link& link, const std::string& lease,
@@ -66,7 +71,8 @@ class LeaseRunner {
   isolate::JailerClient& jailer_;
   Surroundings& surroundings_;
   std::mutex mutex_;
-  std::map<std::string, Job> jobs_;  // by lease, or by "gpu:UUID"
+  std::vector<std::unique_ptr<Link>> links_;  // of no job now
+  std::map<std::string, Job> jobs_;           // by lease, or by "gpu:UUID"
   std::map<std::string, std::string>
       scrubbed_;  // GPU without a lease -> the `since` it was done for
 };
