@@ -15,7 +15,7 @@ trap 'rm -rf "$folder"' EXIT
 build/test/audit_append_bench make "$entries" "$folder/entries"
 for _ in $(seq "$rounds"); do
   # 256 is what Tessera has by default, 4096 what our server has.
-  for batch in 256 4096; do
+  for batch in 256 4096 16384; do
     rm -rf "$folder/ours" "$folder/theirs"
     build/test/audit_append_bench run "$folder/entries" "$folder/ours" "$batch"
     build/peers/tessera "$folder/entries" "$folder/theirs" "$batch" 2>/dev/null
@@ -29,7 +29,7 @@ awk '
   { rate = $NF; sub("/s", "", rate); sub(":", "", $3); key = $1 " " $3; count[key]++; rates[key, count[key]] = rate + 0 }
   END {
     for (key in count) { delete list; for (i = 1; i <= count[key]; i++) list[i] = rates[key, i]; at[key] = median(list, count[key]) }
-    for (batch = 256; batch <= 4096; batch *= 16)
+    for (batch = 256; batch <= 16384; batch *= batch == 256 ? 16 : 4)
       printf "median, batches of %d: ringfence %d/s, tessera %d/s, ratio %.1f\n", batch, at["ringfence " batch], at["tessera " batch], at["ringfence " batch] / at["tessera " batch]
     printf "median, each with its own default: ringfence (4096) %d/s, tessera (256) %d/s, ratio %.1f\n", at["ringfence 4096"], at["tessera 256"], at["ringfence 4096"] / at["tessera 256"]
   }' "$folder/results"

@@ -4,7 +4,9 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -28,6 +30,9 @@ class Disk {
   virtual Status SyncFile(const std::string& path) = 0;
   // The names in the folder are durable after it.
   virtual Status SyncDir(const std::string& path) = 0;
+  // Both, for all of these, in no order. One after another unless a disk knows better.
+  virtual Status SyncAll(const std::vector<std::string>& files,
+                         const std::set<std::string>& folders);
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
   virtual Status RemoveTree(const std::string& path) = 0;
 };
@@ -41,10 +46,15 @@ class RealDisk final : public Disk {
   Status Write(const std::string& path, ByteView bytes) override;
   Status SyncFile(const std::string& path) override;
   Status SyncDir(const std::string& path) override;
+  // At once: file systems answer many waiting syncs with one flush of the device.
+  Status SyncAll(const std::vector<std::string>& files,
+                 const std::set<std::string>& folders) override;
   Status Rename(const std::string& from, const std::string& to) override;
   Status RemoveTree(const std::string& path) override;
 
  private:
+  os::UniqueFd TakeUnsynced(const std::string& path);
+
   std::map<std::string, os::UniqueFd> unsynced_;
 };
 

@@ -272,12 +272,7 @@ Status TileLogWriter::MakeParents(const std::string& path) {
 // All files are written before the first is synced, so that the file system can commit them
 // together.
 Status TileLogWriter::SyncStaged() {
-  for (const std::string& file : staged_files_) {
-    RINGFENCE_TRY(disk_->SyncFile(file));
-  }
-  for (const std::string& folder : staged_folders_) {
-    RINGFENCE_TRY(disk_->SyncDir(folder));
-  }
+  RINGFENCE_TRY(disk_->SyncAll(staged_files_, staged_folders_));
   if (durable_folders_.size() + new_folders_.size() > kDurableFoldersMax) {
     durable_folders_.clear();
   }
