@@ -107,11 +107,15 @@ TEST_F(EvictionTest, WhoSendsNothingOrHalfAHeadGivesWay) {
 TEST_F(EvictionTest, ABodyThatIsComingGoesLast) {
   Serve(2, 100);
   const auto body = Connect();
-  ASSERT_TRUE(body->Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx"));
+  ASSERT_TRUE(body->Send(
+      "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"));
+  ASSERT_NE(body->ReadUntil("\r\n\r\n").find("100 Continue"), std::string::npos);
+  ASSERT_TRUE(body->Send("x"));
   const auto idle = Connect();
   ASSERT_TRUE(Answers(*idle));
   EXPECT_TRUE(ANewClientIsAnswered());
   EXPECT_EQ(idle->ReadToEnd(), "");
+  EXPECT_TRUE(idle->closed());
   ASSERT_TRUE(body->Send("y"));
   EXPECT_NE(body->ReadUntil("done.").find("done."), std::string::npos);
 }

@@ -1,5 +1,6 @@
 #include <sqlite3.h>
 
+#include <condition_variable>
 #include <mutex>
 #include <unordered_map>
 
@@ -12,7 +13,7 @@
 namespace ringfence::store {
 namespace {
 
-constexpr std::size_t kReadersKept = 16;
+constexpr std::size_t kReadersMax = 8;  // each holds two files and a cache; the rest wait
 constexpr int kBusyTimeoutMs = 5000;
 
 Error SqliteError(sqlite3* db, int rc, std::string_view what) {
@@ -195,22 +196,19 @@ class SqliteDatabase final : public Database {
   SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer)
       : path_(std::move(path)),
         writer_(std::move(writer)),
+        readers_(kReadersMax),
         queue_([this](const auto& batch) { CommitTogether(batch); }) {}
 
   Status Write(const Work& work) override { return queue_.Write(work); }
 
   Status Read(const Work& work) override {
-    RINGFENCE_ASSIGN(std::unique_ptr<SqliteConnection> reader, TakeReader());
-    RINGFENCE_TRY(reader->Execute("BEGIN", {}));
-    Status status = reader->Do(work);
-    const auto ended = reader->Execute("COMMIT", {});
-    if (!ended.has_value()) {
-      return status.has_value() ? Status(ended.error()) : status;  // the reader is not kept
-    }
-    const std::lock_guard lock(readers_mutex_);
-    if (readers_.size() < kReadersKept) {
+    std::unique_ptr<SqliteConnection> reader = TakeReader();
+    const Status status = ReadWith(reader, work);
+    {
+      const std::lock_guard lock(readers_mutex_);
       readers_.push_back(std::move(reader));
     }
+    reader_free_.notify_one();
     return status;
   }
 
@@ -219,16 +217,30 @@ class SqliteDatabase final : public Database {
   void Listen(std::function<void(const std::string&)> /*listener*/) override {}
 
  private:
-  Result<std::unique_ptr<SqliteConnection>> TakeReader() {
-    {
-      const std::lock_guard lock(readers_mutex_);
-      if (!readers_.empty()) {
-        auto reader = std::move(readers_.back());
-        readers_.pop_back();
-        return reader;
-      }
+  // One that is there or, empty, the place of one: whoever takes it gives it back.
+  std::unique_ptr<SqliteConnection> TakeReader() {
+    std::unique_lock lock(readers_mutex_);
+    reader_free_.wait(lock, [this] { return !readers_.empty(); });
+    auto reader = std::move(readers_.back());
+    readers_.pop_back();
+    return reader;
+  }
+
+  // Leaves no reader behind that is in an unknown state.
+  Status ReadWith(std::unique_ptr<SqliteConnection>& reader, const Work& work) const {
+    if (reader == nullptr) {
+      RINGFENCE_ASSIGN(reader, SqliteConnection::Open(path_, false));
     }
-    return SqliteConnection::Open(path_, false);
+    if (const auto begun = reader->Execute("BEGIN", {}); !begun.has_value()) {
+      reader.reset();
+      return begun.error();
+    }
+    const Status status = reader->Do(work);
+    if (const auto ended = reader->Execute("COMMIT", {}); !ended.has_value()) {
+      reader.reset();
+      return status.has_value() ? Status(ended.error()) : status;
+    }
+    return status;
   }
 
   // Each job in a savepoint of its own, so that one that fails leaves the others alone; then one
@@ -267,8 +279,9 @@ class SqliteDatabase final : public Database {
   const std::string path_;
   const std::unique_ptr<SqliteConnection> writer_;  // the queue's thread's alone
   std::mutex readers_mutex_;
-  std::vector<std::unique_ptr<SqliteConnection>> readers_;
-  CommitQueue queue_;  // last: stops before what it uses goes
+  std::condition_variable reader_free_;
+  std::vector<std::unique_ptr<SqliteConnection>> readers_;  // not in use; the last was used last
+  CommitQueue queue_;                                       // last: stops before what it uses goes
 };
 
 }  // namespace

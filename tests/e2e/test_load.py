@@ -96,6 +96,15 @@ def open_files(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def connections(pid):
+    def link(number):
+        try:
+            return os.readlink(f"/proc/{pid}/fd/{number}")
+        except FileNotFoundError:
+            return ""
+    return sum(link(number).startswith("socket:") for number in os.listdir(f"/proc/{pid}/fd"))
+
+
 def resident_kb(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
@@ -190,7 +199,7 @@ def test_long_polls_are_answered_and_leave_nothing_behind(limited):
     lease = limited.ok("run", "-t", "acme/research/vision", "--detach", "--", "sleep", "600").strip()
     wait_until(lambda: limited.json("lease", "show", lease)["state"] == "active", "the job")
     pid = server_pid(limited)
-    files = open_files(pid)
+    before = connections(pid)
     for _ in range(4):  # clients that ask to wait, and go
         gone = [Client(limited, f"127.0.0.{120 + number}") for number in range(40)]
         for client in gone:
@@ -204,7 +213,7 @@ def test_long_polls_are_answered_and_leave_nothing_behind(limited):
     limited.ok("lease", "end", lease)
     assert waiting.answer()[0] == 200
     waiting.close()
-    wait_until(lambda: open_files(pid) <= files + 8, "its files to be closed again")
+    wait_until(lambda: connections(pid) <= before + 8, "its connections to be closed again")
 
 
 def test_a_second_flood_takes_no_more_memory_than_the_first(limited):
