@@ -147,10 +147,7 @@ void Obey(Node& node, Link& link, const Json& json) {
   } else if (*what == "scrub" && !lease->empty()) {
     node.runner.Scrub(*lease, *gpus);
   } else if (*what == "scrub" && !gpus->empty()) {
-    const auto since = order->String("since", 32);
-    if (since.has_value()) {
-      node.runner.ScrubUnleased(*gpus, *since);
-    }
+    node.runner.ScrubUnleased(*gpus);
   }
 }
 
@@ -158,6 +155,7 @@ void Work(Node& node, const std::stop_token& stop) {
   Link link(node.surroundings);
   std::string version;
   while (!stop.stop_requested()) {
+    node.runner.BeginOrders();
     const auto answer =
         link.Send("GET",
                   "/v1/agent/work?wait_ms=" + std::to_string(version.empty() ? 0 : kWorkWaitMs) +
@@ -179,7 +177,7 @@ void Work(Node& node, const std::stop_token& stop) {
     for (const Json* order : *orders) {
       Obey(node, link, *order);
     }
-    version = *next;
+    version = node.runner.overtaken() ? "" : *next;
   }
 }
 

@@ -53,6 +53,10 @@ LeaseRunner::~LeaseRunner() {
 template <typename Work>
 void LeaseRunner::Launch(const std::string& key, Work work) {
   const std::lock_guard lock(mutex_);
+  if (settled_.contains(key)) {
+    overtaken_ = true;
+    return;
+  }
   std::erase_if(jobs_, [](const auto& job) { return job.second.done; });
   const auto [entry, added] = jobs_.try_emplace(key);
   if (!added) {
@@ -66,6 +70,17 @@ void LeaseRunner::Launch(const std::string& key, Work work) {
       found->second.done = true;
     }
   });
+}
+
+void LeaseRunner::BeginOrders() {
+  const std::lock_guard lock(mutex_);
+  settled_.clear();
+  overtaken_ = false;
+}
+
+bool LeaseRunner::overtaken() {
+  const std::lock_guard lock(mutex_);
+  return overtaken_;
 }
 
 std::vector<std::string> LeaseRunner::InHand() {
@@ -115,25 +130,14 @@ void LeaseRunner::Scrub(const std::string& lease, const std::vector<std::string>
   }
   Launch(lease, [=, this](const std::stop_token& stop) {
     Link link(surroundings_);
-    (void)ScrubAndDeliver(stop, link, lease, gpus);
+    ScrubAndDeliver(stop, link, lease, gpus);
   });
 }
 
-void LeaseRunner::ScrubUnleased(const std::vector<std::string>& gpus, const std::string& since) {
-  const std::string& gpu = gpus.front();
-  {
-    const std::lock_guard lock(mutex_);
-    const auto done = scrubbed_.find(gpu);
-    if (done != scrubbed_.end() && done->second == since) {
-      return;
-    }
-  }
-  Launch("gpu:" + gpu, [=, this](const std::stop_token& stop) {
+void LeaseRunner::ScrubUnleased(const std::vector<std::string>& gpus) {
+  Launch(KeyOf("", gpus), [=, this](const std::stop_token& stop) {
     Link link(surroundings_);
-    if (ScrubAndDeliver(stop, link, "", gpus)) {
-      const std::lock_guard lock(mutex_);
-      scrubbed_[gpu] = since;
-    }
+    ScrubAndDeliver(stop, link, "", gpus);
   });
 }
 
@@ -266,7 +270,7 @@ void LeaseRunner::Finish(const std::stop_token& stop, Link& link, const std::str
             {{"lease", lease}, {"why", said.error().message}});
   }
   RINGFENCE_FAILPOINT("agent.said_ended");
-  (void)ScrubAndDeliver(stop, link, lease, gpus);
+  ScrubAndDeliver(stop, link, lease, gpus);
 }
 
 Result<std::string> LeaseRunner::ScrubPatiently(const std::stop_token& stop,
@@ -288,16 +292,16 @@ Result<std::string> LeaseRunner::ScrubPatiently(const std::stop_token& stop,
   }
 }
 
-bool LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
+void LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
                                   const std::vector<std::string>& gpus) {
   const auto receipt = ScrubPatiently(stop, lease, gpus);
   RINGFENCE_FAILPOINT("agent.scrubbed");
   if (!receipt.has_value() && !jailer_.Hello().has_value()) {
-    return false;  // the pair ended: whoever comes next takes it up again
+    return;  // the pair ended: whoever comes next takes it up again
   }
   if (gpus.empty()) {
     (void)jailer_.Forget(lease);
-    return true;
+    return;
   }
   JsonObject news{{"lease", lease}, {"gpus", GpuList(gpus)}};
   if (receipt.has_value()) {
@@ -312,16 +316,22 @@ bool LeaseRunner::ScrubAndDeliver(const std::stop_token& stop, Link& link, const
     if (said.error().code == Code::kNotFound && receipt.has_value() && !lease.empty()) {
       (void)jailer_.Forget(lease);  // the server's records were restored from before it: scrubbed
     }
-    return false;
+    return;
   }
   RINGFENCE_FAILPOINT("agent.delivered");
   const Json* clean = said->is_object() ? said->get_object().if_contains("clean") : nullptr;
   const bool taken = clean != nullptr && clean->is_bool() && clean->get_bool();
-  if (taken && !lease.empty()) {
+  if (!taken) {
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    settled_.insert(KeyOf(lease, gpus));
+  }
+  if (!lease.empty()) {
     (void)jailer_.Forget(lease);
     RINGFENCE_FAILPOINT("agent.forgot");
   }
-  return taken;
 }
 
 }  // namespace ringfence::agent

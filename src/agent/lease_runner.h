@@ -31,9 +31,15 @@ class LeaseRunner {
              const std::vector<std::string>& gpus);
   void End(const std::string& lease, const std::vector<std::string>& gpus);
   void Scrub(const std::string& lease, const std::vector<std::string>& gpus);
-  // GPUs that no lease holds, dirty since then. An order that was overtaken by its own fulfilment
-  // is passed over: scrubbing again would take the GPU from whoever has been given it meanwhile.
-  void ScrubUnleased(const std::vector<std::string>& gpus, const std::string& since);
+  // GPUs that no lease holds.
+  void ScrubUnleased(const std::vector<std::string>& gpus);
+
+  // Orders may be overtaken by their own fulfilment: asked for before the receipt was delivered,
+  // read after. Scrubbing again would take the GPU from whoever has been given it meanwhile. So:
+  // call this before asking, and what is settled from then on is passed over until the next call.
+  void BeginOrders();
+  // Whether an order was passed over since: ask again at once, the next answer knows.
+  bool overtaken();
 
   // Takes up what an earlier agent left behind, as the jailer remembers it.
   Status Recover();
@@ -45,6 +51,9 @@ class LeaseRunner {
     std::unique_ptr<Thread> thread;
     bool done = false;
   };
+  static std::string KeyOf(const std::string& lease, const std::vector<std::string>& gpus) {
+    return lease.empty() ? "gpu:" + gpus.front() : lease;
+  }
   bool IsInHand(const std::string& lease);
   template <typename Work>
   void Launch(const std::string& key, Work work);
@@ -64,8 +73,7 @@ class LeaseRunner {
   // before it puts the card into quarantine.
   Result<std::string> ScrubPatiently(const std::stop_token& stop, const std::string& lease,
                                      const std::vector<std::string>& gpus);
-  // True when the server has the receipt and took it.
-  bool ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
+  void ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
                        const std::vector<std::string>& gpus);
 
   isolate::JailerClient& jailer_;
@@ -73,8 +81,8 @@ class LeaseRunner {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Link>> links_;  // of no job now
   std::map<std::string, Job> jobs_;           // by lease, or by "gpu:UUID"
-  std::map<std::string, std::string>
-      scrubbed_;  // GPU without a lease -> the `since` it was done for
+  std::set<std::string> settled_;             // keys of jobs_ that BeginOrders() speaks of
+  bool overtaken_ = false;
 };
 
 }  // namespace ringfence::agent

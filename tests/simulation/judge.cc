@@ -230,7 +230,13 @@ void Judge::SeeLease(const model::Lease& lease, const std::multiset<std::string>
     }
     scheduler_.Trace("   " + lease.id + " " + std::string(Name(state)) + " on " + lease.node);
     tally_.ran += state == LeaseState::kActive;
-    tally_.quarantined += state == LeaseState::kQuarantined;
+    if (state == LeaseState::kQuarantined) {
+      ++tally_.quarantined;
+      // A card may fail its scrub; it may not be lost to a quarrel over who holds it.
+      if (lease.steps[i].reason.find("held by lease") != std::string::npos) {
+        Condemn(lease.id + " was quarantined: " + lease.steps[i].reason);
+      }
+    }
     if (state == LeaseState::kPreparing) {  // its grant may be out from here on
       for (const std::string& uuid : lease.gpus) {
         clean_.erase(uuid);
