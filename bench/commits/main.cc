@@ -77,9 +77,9 @@ class OneByOne {
     }
     for (const char* const sql :
          {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
-          "CREATE TABLE audit (seq BIGINT PRIMARY KEY, action TEXT NOT NULL, lease TEXT NOT NULL,"
+          "CREATE TABLE audit (seq INTEGER PRIMARY KEY, action TEXT NOT NULL, lease TEXT NOT NULL,"
           " entry BLOB NOT NULL)",
-          "CREATE INDEX audit_by_lease ON audit (lease, seq)",
+          "CREATE INDEX audit_by_lease ON audit (lease, seq) WHERE lease <> ''",
           "CREATE INDEX audit_by_action ON audit (action, seq)"}) {
       if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) {
         Die(sqlite3_errmsg(db_));

@@ -197,10 +197,34 @@ TEST_P(DatabaseTest, TextIsOrderedByItsBytes) {
 }
 
 TEST_P(DatabaseTest, AnOlderDatabaseIsBroughtUpToDate) {
-  ASSERT_TRUE(GoBackTo(*Open(), 1).has_value());
+  {
+    const auto old = Open();
+    ASSERT_TRUE(GoBackTo(*old, 1).has_value());
+    ASSERT_TRUE(old->Write([](Connection& c) -> Status {
+                     RINGFENCE_TRY(AppendOne(c, "first"));
+                     RINGFENCE_TRY(AppendAudit(c, "lease.request", "lease-1", ToBytes("second")));
+                     return AppendOne(c, "third");
+                   })
+                    .has_value());
+  }
   auto db = Open();
   ASSERT_TRUE(
       db->Write([](Connection& connection) { return AppendOne(connection, "a"); }).has_value());
+  const auto listed = [&](const AuditFilter& filter) {
+    std::string text;
+    EXPECT_TRUE(db->Read([&](Connection& c) -> Status {
+                    RINGFENCE_ASSIGN(const auto rows, ListAudit(c, filter));
+                    for (const AuditRow& row : rows) {
+                      text += std::to_string(row.seq) + " " + ToText(row.entry) + "\n";
+                    }
+                    return {};
+                  }).has_value());
+    return text;
+  };
+  EXPECT_EQ(listed({.limit = 9}), "0 first\n1 second\n2 third\n3 a\n");
+  EXPECT_EQ(listed({.lease = "lease-1", .limit = 9}), "1 second\n");
+  EXPECT_EQ(listed({.action = "test.entry", .newest_first = true, .limit = 2}), "3 a\n2 third\n");
+  EXPECT_EQ(listed({.lease = "lease-1", .action = "test.entry", .limit = 9}), "");
   EXPECT_TRUE(db->Read([&](Connection& connection) -> Status {
                   RINGFENCE_ASSIGN(const auto rows,
                                    connection.Run("SELECT version, least FROM schema_version", {}));

@@ -1,5 +1,6 @@
 #include "store/migrations.h"
 
+#include <optional>
 #include <vector>
 
 #include "os/log.h"
@@ -13,6 +14,7 @@ enum class Beside { kOlder, kNobody };
 struct Migration {
   Beside beside;
   std::vector<std::string_view> statements;
+  std::optional<Dialect> only = {};
 };
 
 // Only ever added to at the end.
@@ -67,6 +69,24 @@ const std::vector<Migration>& AllMigrations() {
            "CREATE INDEX outputs_by_change ON outputs (changed_ms)",
            "CREATE TABLE output_chunks (lease TEXT NOT NULL, sequence BIGINT NOT NULL,"
            " is_error BIGINT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (lease, sequence))",
+       }},
+      // SQLite keeps a table by such a key and no other: one tree less for each entry.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE audit_by_seq (seq INTEGER PRIMARY KEY, action TEXT NOT NULL,"
+           " lease TEXT NOT NULL, entry BLOB NOT NULL)",
+           "INSERT INTO audit_by_seq SELECT seq, action, lease, entry FROM audit ORDER BY seq",
+           "DROP TABLE audit",
+           "ALTER TABLE audit_by_seq RENAME TO audit",
+           "CREATE INDEX audit_by_lease ON audit (lease, seq)",
+           "CREATE INDEX audit_by_action ON audit (action, seq)",
+       },
+       Dialect::kSqlite},
+      // Most entries are of no lease.
+      {Beside::kOlder,
+       {
+           "DROP INDEX audit_by_lease",
+           "CREATE INDEX audit_by_lease ON audit (lease, seq) WHERE lease <> ''",
        }},
   };
   return all;
@@ -147,7 +167,11 @@ Status Migrate(Connection& connection, Dialect dialect, int known) {
     return have > known ? CheckNewer(connection, have, known) : Status();
   }
   for (std::int64_t version = have; version < known; ++version) {
-    for (const auto statement : AllMigrations()[static_cast<std::size_t>(version)].statements) {
+    const Migration& migration = AllMigrations()[static_cast<std::size_t>(version)];
+    if (migration.only.value_or(dialect) != dialect) {
+      continue;
+    }
+    for (const auto statement : migration.statements) {
       RINGFENCE_TRY(connection.Run(InDialect(statement, dialect), {}));
     }
   }

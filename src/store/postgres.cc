@@ -81,7 +81,7 @@ class Writer {
  public:
   Writer(Connector& connector, std::string self) : connector_(connector), self_(std::move(self)) {}
 
-  void CommitTogether(const std::vector<CommitQueue::Job*>& batch) {
+  void CommitTogether(CommitQueue::Batch& batch) {
     Status whole = Begin();
     if (whole.has_value()) {
       whole = RunAll(batch);
@@ -95,7 +95,7 @@ class Writer {
       connection_.reset();
     }
     if (!whole.has_value()) {
-      CommitQueue::FailAll(batch, whole.error());
+      batch.Fail(whole.error());
     }
   }
 
@@ -134,9 +134,10 @@ class Writer {
   }
 
   // Each job in a savepoint of its own, so that one that fails leaves the others alone.
-  Status RunAll(const std::vector<CommitQueue::Job*>& batch) {
+  Status RunAll(CommitQueue::Batch& batch) {
     std::string next;  // the first one came with BEGIN
-    for (CommitQueue::Job* job : batch) {
+    bool last_failed = false;
+    while (CommitQueue::Job* const job = batch.Next()) {
       if (!next.empty()) {
         RINGFENCE_TRY(connection_->Script(next));
       }
@@ -145,10 +146,11 @@ class Writer {
         return Error{Code::kUnavailable, "the database went away; nothing was written",
                      "try again in a moment"};
       }
-      next = job->status.has_value() ? "RELEASE one; SAVEPOINT one"
-                                     : "ROLLBACK TO one; RELEASE one; SAVEPOINT one";
+      last_failed = !job->status.has_value();
+      next = last_failed ? "ROLLBACK TO one; RELEASE one; SAVEPOINT one"
+                         : "RELEASE one; SAVEPOINT one";
     }
-    if (!batch.back()->status.has_value()) {
+    if (last_failed) {
       RINGFENCE_TRY(connection_->Script("ROLLBACK TO one"));
     }
     return {};
@@ -296,7 +298,7 @@ class PostgresDatabase final : public Database {
         connector_(options),
         readers_(connector_),
         writer_(connector_, self),
-        queue_([this](const auto& batch) { writer_.CommitTogether(batch); }) {}
+        queue_([this](CommitQueue::Batch& batch) { writer_.CommitTogether(batch); }) {}
 
   Status Write(const Work& work) override { return queue_.Write(work); }
   Status Read(const Work& work) override { return readers_.Read(work); }

@@ -351,14 +351,21 @@ Result<std::int64_t> AuditSize(Connection& db) {
 }
 
 Result<std::vector<AuditRow>> ListAudit(Connection& db, const AuditFilter& filter) {
-  const std::string_view sql =
-      filter.newest_first
-          ? "SELECT seq, entry FROM audit WHERE ($1 = '' OR lease = $1) AND"
-            " ($2 = '' OR action = $2) AND ($3 = 0 OR seq < $3) ORDER BY seq DESC LIMIT $4"
-          : "SELECT seq, entry FROM audit WHERE ($1 = '' OR lease = $1) AND"
-            " ($2 = '' OR action = $2) AND seq >= $3 ORDER BY seq LIMIT $4";
-  RINGFENCE_ASSIGN(const auto rows,
-                   db.Run(sql, {filter.lease, filter.action, filter.from, filter.limit}));
+  // Only what is asked for, so that the database can use the index for it.
+  std::string sql = "SELECT seq, entry FROM audit WHERE seq ";
+  std::vector<Value> values{filter.newest_first && filter.from == 0 ? INT64_MAX : filter.from,
+                            filter.limit};
+  sql += filter.newest_first ? "< $1" : ">= $1";
+  if (!filter.lease.empty()) {
+    values.emplace_back(filter.lease);
+    sql += " AND lease <> '' AND lease = $" + std::to_string(values.size());
+  }
+  if (!filter.action.empty()) {
+    values.emplace_back(filter.action);
+    sql += " AND action = $" + std::to_string(values.size());
+  }
+  sql += filter.newest_first ? " ORDER BY seq DESC LIMIT $2" : " ORDER BY seq LIMIT $2";
+  RINGFENCE_ASSIGN(const auto rows, db.Run(sql, values));
   std::vector<AuditRow> entries;
   entries.reserve(rows.size());
   for (const Row& row : rows) {

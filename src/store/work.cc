@@ -1,16 +1,47 @@
 #include "store/work.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <climits>
 
 namespace ringfence::store {
 namespace {
 
 // Writes that share one commit at most; bounds how long the first of them waits for the last.
 constexpr std::size_t kWritesPerCommitMax = 256;
-// Writers that may wait at once; beyond it a write is refused rather than queued without end.
-constexpr std::size_t kWritersWaitingMax = 4096;
+// Commits that may wait at once; beyond it a write is refused rather than queued without end.
+constexpr std::size_t kBatchesWaitingMax = 16;
+// Writers that shared the last commit are likely to come again at once: the next one waits this
+// long for as many of them. A writer that is alone waits for nobody.
+constexpr std::chrono::microseconds kGather{200};
 // How long a write may wait for its turn.
 constexpr std::chrono::seconds kTurnMax{30};
+
+// Until `done` is set; false when `most` passed before.
+bool Sleep(const std::atomic<std::uint32_t>& done, std::optional<std::chrono::seconds> most) {
+  timespec time{};  // on the monotonic clock
+  if (most.has_value()) {
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    time.tv_sec += most->count();
+  }
+  while (done == 0) {
+    const long slept = syscall(SYS_futex, &done, FUTEX_WAIT_BITSET_PRIVATE, 0,
+                               most.has_value() ? &time : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
+    if (slept < 0 && errno == ETIMEDOUT) {
+      return done != 0;
+    }
+  }
+  return true;
+}
+
+void Wake(const std::atomic<std::uint32_t>& done, int most) {
+  (void)syscall(SYS_futex, &done, FUTEX_WAKE_PRIVATE, most, nullptr, nullptr, 0);
+}
 
 }  // namespace
 
@@ -36,69 +67,101 @@ CommitQueue::CommitQueue(Commit commit) : commit_(std::move(commit)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { Loop(stop); });
 }
 
-Status CommitQueue::Write(const Work& work) {
-  Job job;
-  job.work = &work;
-  {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= kWritersWaitingMax) {
-      return Error{Code::kExhausted, "too many writes are waiting for the disk",
-                   "try again in a moment"};
-    }
-    waiting_.push_back(&job);
-    if (waiting_.size() == 1) {
-      wake_.notify_all();
-    }
+CommitQueue::Job* CommitQueue::Batch::Next() {
+  std::unique_lock lock(queue_.mutex_);
+  const auto more = [&] { return run_ < jobs_.size(); };
+  if (!more() && jobs_.size() < queue_.wanted_) {
+    (void)queue_.wake_.wait_until(lock, closes_, more);
   }
-  const auto is_done = [&] { return job.done; };
-  {
-    std::unique_lock lock(job.mutex);
-    if (job.ended.wait_for(lock, kTurnMax, is_done)) {
-      return job.status;
-    }
+  if (more()) {
+    return jobs_[run_++];
   }
-  {
-    const std::lock_guard lock(mutex_);
-    const auto place = std::find(waiting_.begin(), waiting_.end(), &job);
-    if (place != waiting_.end()) {
-      waiting_.erase(place);
-      return Error{Code::kUnavailable, "the database is too slow: the write never had its turn",
-                   "try again in a moment"};
-    }
-  }
-  std::unique_lock lock(job.mutex);
-  job.ended.wait(lock, is_done);  // it is being committed: only that knows its end
-  return job.status;
+  Close();
+  return nullptr;
 }
 
-void CommitQueue::FailAll(const std::vector<Job*>& batch, const Error& error) {
-  for (Job* job : batch) {
-    if (job->status.has_value() || batch.size() > 1) {
+// Under the queue's lock.
+void CommitQueue::Batch::Close() {
+  if (!closed_) {
+    closed_ = true;
+    queue_.waiting_.pop_front();
+    queue_.wanted_ = jobs_.size();
+  }
+}
+
+void CommitQueue::Batch::Fail(const Error& error) {
+  const std::lock_guard lock(queue_.mutex_);
+  Close();
+  run_ = jobs_.size();
+  for (Job* job : jobs_) {
+    if (job->status.has_value() || jobs_.size() > 1) {
       job->status = error;
     }
   }
 }
 
+std::shared_ptr<CommitQueue::Batch> CommitQueue::Join(Job& job) {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.empty() || waiting_.back()->jobs_.size() >= kWritesPerCommitMax) {
+    if (waiting_.size() >= kBatchesWaitingMax) {
+      return nullptr;
+    }
+    waiting_.push_back(std::shared_ptr<Batch>(new Batch(*this)));
+  }
+  const auto batch = waiting_.back();
+  batch->jobs_.push_back(&job);
+  if (batch->run_ + 1 == batch->jobs_.size()) {
+    wake_.notify_all();
+  }
+  return batch;
+}
+
+bool CommitQueue::Leave(Batch& batch, Job& job) {
+  const std::lock_guard lock(mutex_);
+  const auto place = std::find(batch.jobs_.begin(), batch.jobs_.end(), &job);
+  if (std::distance(batch.jobs_.begin(), place) < static_cast<std::ptrdiff_t>(batch.run_)) {
+    return false;
+  }
+  batch.jobs_.erase(place);
+  return true;
+}
+
+Status CommitQueue::Write(const Work& work) {
+  Job job;
+  job.work = &work;
+  const auto batch = Join(job);
+  if (batch == nullptr) {
+    return Error{Code::kExhausted, "too many writes are waiting for the disk",
+                 "try again in a moment"};
+  }
+  if (!Sleep(batch->done_, kTurnMax)) {
+    if (Leave(*batch, job)) {
+      return Error{Code::kUnavailable, "the database is too slow: the write never had its turn",
+                   "try again in a moment"};
+    }
+    (void)Sleep(batch->done_, std::nullopt);  // it was run: only its commit knows its end
+  }
+  if (!batch->woken_.exchange(true)) {
+    Wake(batch->done_, INT_MAX);
+  }
+  return job.status;
+}
+
 void CommitQueue::Loop(const std::stop_token& stop) {
   for (;;) {
-    std::vector<Job*> batch;
+    std::shared_ptr<Batch> batch;
     {
       std::unique_lock lock(mutex_);
       (void)wake_.wait(lock, stop, [&] { return !waiting_.empty(); });
       if (waiting_.empty()) {
         return;
       }
-      while (!waiting_.empty() && batch.size() < kWritesPerCommitMax) {
-        batch.push_back(waiting_.front());
-        waiting_.pop_front();
-      }
+      batch = waiting_.front();
+      batch->closes_ = std::chrono::steady_clock::now() + kGather;
     }
-    commit_(batch);
-    for (Job* job : batch) {
-      const std::lock_guard lock(job->mutex);  // held to the end: then the job is gone
-      job->done = true;
-      job->ended.notify_one();
-    }
+    commit_(*batch);
+    batch->done_ = 1;
+    Wake(batch->done_, 1);
   }
 }
 

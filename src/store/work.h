@@ -2,9 +2,13 @@
 
 // What both databases share: how a job runs on a connection, and how jobs share a commit.
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -35,16 +39,38 @@ class WorkConnection : public Connection {
 // Writes wait here, and a thread of the queue's commits them together. Any thread.
 class CommitQueue {
  public:
-  // Each waits on its own: a whole batch that wakes on one lock would stand in line for it.
   struct Job {
     const Work* work = nullptr;
     Status status;
-    std::mutex mutex;  // guards `done`
-    std::condition_variable ended;
-    bool done = false;
   };
-  // Runs every job of `batch` and says in its status what became of it.
-  using Commit = std::function<void(const std::vector<Job*>& batch)>;
+
+  // Writes that share one commit. It is open while it runs: writes that come meanwhile join it.
+  class Batch {
+   public:
+    // For the queue's thread: the next one to run; null, and closed to others, when it is time to
+    // commit.
+    Job* Next();
+    // The batch failed as a whole, run or not. Jobs that failed by themselves may have done so over
+    // what a neighbour had written, which is gone now: they can only be told to try again.
+    void Fail(const Error& error);
+
+   private:
+    friend CommitQueue;
+    explicit Batch(CommitQueue& queue) : queue_(queue) {}
+    void Close();
+
+    CommitQueue& queue_;
+    std::vector<Job*> jobs_;
+    std::size_t run_ = 0;  // jobs that Next() has given out
+    bool closed_ = false;
+    std::chrono::steady_clock::time_point closes_;
+    // Its writers sleep on this. The queue wakes one of them, and that one the others: waking a
+    // whole batch takes as long as running it.
+    std::atomic<std::uint32_t> done_ = 0;
+    std::atomic<bool> woken_ = false;
+  };
+  // Runs every job of the batch and says in its status what became of it.
+  using Commit = std::function<void(Batch& batch)>;
 
   explicit CommitQueue(Commit commit);
   CommitQueue(const CommitQueue&) = delete;
@@ -53,18 +79,17 @@ class CommitQueue {
 
   Status Write(const Work& work);
 
-  // The batch failed as a whole. Jobs that failed by themselves may have done so over what a
-  // neighbour had written, which is gone now: they can only be told to try again.
-  static void FailAll(const std::vector<Job*>& batch, const Error& error);
-
  private:
+  std::shared_ptr<Batch> Join(Job& job);  // null when too many wait
+  bool Leave(Batch& batch, Job& job);     // false when it has been run
   void Loop(const std::stop_token& stop);
 
   const Commit commit_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows, and what its batches hold
   std::condition_variable_any wake_;
-  std::deque<Job*> waiting_;
-  std::jthread thread_;  // last: stops before what it uses goes
+  std::deque<std::shared_ptr<Batch>> waiting_;  // the first may be running
+  std::size_t wanted_ = 1;                      // writers that shared the last commit
+  std::jthread thread_;                         // last: stops before what it uses goes
 };
 
 }  // namespace ringfence::store
