@@ -221,10 +221,10 @@ TEST_P(DatabaseTest, AnOlderDatabaseIsBroughtUpToDate) {
                   }).has_value());
     return text;
   };
-  EXPECT_EQ(listed({.limit = 9}), "0 first\n1 second\n2 third\n3 a\n");
-  EXPECT_EQ(listed({.lease = "lease-1", .limit = 9}), "1 second\n");
-  EXPECT_EQ(listed({.action = "test.entry", .newest_first = true, .limit = 2}), "3 a\n2 third\n");
-  EXPECT_EQ(listed({.lease = "lease-1", .action = "test.entry", .limit = 9}), "");
+  EXPECT_EQ(listed({"", "", false, 0, 9}), "0 first\n1 second\n2 third\n3 a\n");
+  EXPECT_EQ(listed({"lease-1", "", false, 0, 9}), "1 second\n");
+  EXPECT_EQ(listed({"", "test.entry", true, 0, 2}), "3 a\n2 third\n");
+  EXPECT_EQ(listed({"lease-1", "test.entry", false, 0, 9}), "");
   EXPECT_TRUE(db->Read([&](Connection& connection) -> Status {
                   RINGFENCE_ASSIGN(const auto rows,
                                    connection.Run("SELECT version, least FROM schema_version", {}));
