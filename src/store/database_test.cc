@@ -17,6 +17,7 @@
 #include "store/harness_test.h"
 #include "store/migrations.h"
 #include "store/records.h"
+#include "store/work.h"
 
 namespace ringfence::store {
 
@@ -53,8 +54,9 @@ class DatabaseTest : public testing::TestWithParam<Dialect> {
                   }).has_value());
     return size;
   }
-  // Leaves the database as a program leaves it that knows no schema but this.
-  Status GoBackTo(Database& db, int schema) {
+  // Leaves the database as a program leaves it that knows no schema but this, and wrote `work`.
+  Status GoBackTo(
+      Database& db, int schema, const Work& work = [](Connection&) { return Status(); }) {
     return db.Write([&](Connection& connection) -> Status {
       RINGFENCE_ASSIGN(
           const auto tables,
@@ -66,7 +68,8 @@ class DatabaseTest : public testing::TestWithParam<Dialect> {
       for (const Row& row : tables) {
         RINGFENCE_TRY(connection.Run("DROP TABLE " + TextAt(row, 0), {}));
       }
-      return Migrate(connection, GetParam(), schema);
+      RINGFENCE_TRY(Migrate(connection, GetParam(), schema));
+      return work(connection);
     });
   }
 
@@ -197,16 +200,12 @@ TEST_P(DatabaseTest, TextIsOrderedByItsBytes) {
 }
 
 TEST_P(DatabaseTest, AnOlderDatabaseIsBroughtUpToDate) {
-  {
-    const auto old = Open();
-    ASSERT_TRUE(GoBackTo(*old, 1).has_value());
-    ASSERT_TRUE(old->Write([](Connection& c) -> Status {
-                     RINGFENCE_TRY(AppendOne(c, "first"));
-                     RINGFENCE_TRY(AppendAudit(c, "lease.request", "lease-1", ToBytes("second")));
-                     return AppendOne(c, "third");
-                   })
-                    .has_value());
-  }
+  const auto write = [](Connection& c) -> Status {
+    RINGFENCE_TRY(AppendOne(c, "first"));
+    RINGFENCE_TRY(AppendAudit(c, "lease.request", "lease-1", ToBytes("second")));
+    return AppendOne(c, "third");
+  };
+  ASSERT_TRUE(GoBackTo(*Open(), 1, write).has_value());
   auto db = Open();
   ASSERT_TRUE(
       db->Write([](Connection& connection) { return AppendOne(connection, "a"); }).has_value());
