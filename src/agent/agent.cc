@@ -31,7 +31,9 @@ struct Node {
   audit::Witness& witness;  // the work thread's, but for seen()
   std::atomic<std::uint64_t> witnessed{0};
   std::atomic<bool> report_now{false};
-  bool reported = false;  // the reporting thread's alone
+  // The reporting thread's alone:
+  bool reported = false;
+  std::string unreadable = {};  // why the last inventory failed; empty: it did not
 };
 
 Status Report(Node& node, Link& link, bool with_inventory) {
@@ -50,10 +52,14 @@ Status Report(Node& node, Link& link, bool with_inventory) {
     if (inventory.has_value() && inventory->is_object() &&
         inventory->get_object().contains("gpus")) {
       body["inventory"] = std::move(inventory).value();
+      node.unreadable.clear();
     } else {
-      missing.emplace_back("its GPUs could not be read: " +
-                           (text.has_value() ? *text : text.error().message).substr(0, 300));
+      node.unreadable = "its GPUs could not be read: " +
+                        (text.has_value() ? *text : text.error().message).substr(0, 300);
     }
+  }
+  if (!node.unreadable.empty()) {
+    missing.emplace_back(node.unreadable);
   }
   body["missing"] = std::move(missing);
   JsonArray boxes;  // after Hello and Inventory: nothing that was started meanwhile is left out
@@ -211,7 +217,7 @@ void Renewal(Node& node, Link& link) {
     if (now >= next_report || node.report_now.exchange(false)) {
       const bool with_inventory = now >= next_inventory;
       const Status reported = Report(node, link, with_inventory);
-      if (reported.has_value() && with_inventory) {
+      if (reported.has_value() && with_inventory && node.unreadable.empty()) {
         next_inventory = now + kInventoryEvery;
       }
       if (reported.has_value() && work == nullptr) {

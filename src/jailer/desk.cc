@@ -105,7 +105,7 @@ void Desk::HandleForget(std::uint32_t id, const std::string& lease) {
     return;
   }
   RINGFENCE_FAILPOINT("jailer.forget");
-  Status forgotten = records_->Forget(lease);
+  Status forgotten = records_->Forget(lease, clock_->Now());
   RINGFENCE_FAILPOINT("jailer.forgotten");
   Answer(id, RequestType::kForget, std::move(forgotten));
 }

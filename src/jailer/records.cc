@@ -28,6 +28,8 @@ constexpr std::pair<BoxState, const char*> kStateNames[] = {
     {BoxState::kScrubbed, "scrubbed"},
 };
 
+std::uint64_t HashOf(std::string_view lease) { return std::hash<std::string_view>()(lease); }
+
 std::string NameOf(BoxState state) {
   for (const auto& [value, name] : kStateNames) {
     if (value == state) {
@@ -154,6 +156,7 @@ Status Records::Load() {
 Status Records::LoadUsed(Timestamp now) {
   RINGFENCE_ASSIGN(const std::string text, os::ReadText(folder_ + "/used", kUsedBytesMax));
   std::string kept;
+  used_.clear();
   std::istringstream lines(text);
   bool changed = false;
   for (std::string line; std::getline(lines, line);) {
@@ -165,15 +168,23 @@ Status Records::LoadUsed(Timestamp now) {
       changed = true;
       continue;
     }
-    used_[lease] = *time;
+    used_.push_back(HashOf(lease));
     kept += UsedLine(*time, lease);
   }
+  std::sort(used_.begin(), used_.end());
+  look_through_at_ = std::max(kUsedLookedThrough, 2 * used_.size());
   if (!changed) {
     return {};
   }
   RINGFENCE_TRY(os::WriteFileDurable(folder_ + "/used", AsBytes(kept), 0600));
   RINGFENCE_ASSIGN(used_file_, os::AppendFile::Open(folder_ + "/used", 0600));
+  used_torn_ = false;
   return {};
+}
+
+void Records::AddUsed(const std::string& lease) {
+  const std::uint64_t hash = HashOf(lease);
+  used_.insert(std::lower_bound(used_.begin(), used_.end(), hash), hash);
 }
 
 Json Records::ToJson() const {
@@ -202,7 +213,7 @@ const LeaseRecord* Records::Find(const std::string& lease) const {
 }
 
 bool Records::WasUsed(const std::string& lease) const {
-  return leases_.contains(lease) || used_.contains(lease);
+  return leases_.contains(lease) || std::binary_search(used_.begin(), used_.end(), HashOf(lease));
 }
 
 std::string Records::HolderOf(const std::string& uuid) const {
@@ -293,7 +304,7 @@ Status Records::SetDirty(const std::vector<std::string>& gpus) {
   return changed ? Save(true) : Status();
 }
 
-Status Records::Forget(const std::string& lease) {
+Status Records::Forget(const std::string& lease, Timestamp now) {
   const LeaseRecord* record = Find(lease);
   if (record == nullptr) {
     return {};
@@ -305,9 +316,10 @@ Status Records::Forget(const std::string& lease) {
   RINGFENCE_TRY(used_file_.Sync());
   used_torn_ = false;
   RINGFENCE_FAILPOINT("jailer.forget_noted");
-  used_[lease] = record->start_before;
+  AddUsed(lease);
   leases_.erase(lease);
-  return Save(true);
+  RINGFENCE_TRY(Save(true));
+  return used_.size() < look_through_at_ ? Status() : LoadUsed(now);
 }
 
 Result<std::vector<std::string>> Records::IncidentNames() const {

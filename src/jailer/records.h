@@ -22,8 +22,10 @@ namespace ringfence::jailer {
 
 inline constexpr unsigned kSlotsMax = 1024;
 inline constexpr std::size_t kUsedMax = 500'000;
+// So many used ids, or twice as many as were left the last time, and those of old are dropped.
+inline constexpr std::size_t kUsedLookedThrough = 512;
 // A grant is refused for its age by then, whatever the clock did meanwhile within reason.
-inline constexpr auto kUsedKept = std::chrono::hours(24 * 7);
+inline constexpr auto kUsedKept = std::chrono::hours(24);
 
 struct LeaseRecord {
   std::string lease;
@@ -60,7 +62,7 @@ class Records {
   // Before GPUs are scrubbed without a lease: if that fails half-way they must not count as clean.
   Status SetDirty(const std::vector<std::string>& gpus);
   // Drops a scrubbed lease; its id stays used. Durable.
-  Status Forget(const std::string& lease);
+  Status Forget(const std::string& lease, Timestamp now);
 
   Result<std::vector<std::string>> Incidents() const;
   // Durable. kExhausted when there is no room: the count of those is kept for the next one.
@@ -72,7 +74,9 @@ class Records {
   Records(std::string folder, std::string boot_id, os::AppendFile used)
       : folder_(std::move(folder)), boot_id_(std::move(boot_id)), used_file_(std::move(used)) {}
   Status Load();
+  // Reads which ids were used, and leaves out of the file those that need not be kept any more.
   Status LoadUsed(Timestamp now);
+  void AddUsed(const std::string& lease);
   Json ToJson() const;
   Status Save(bool durable) const;
   Result<std::vector<std::string>> IncidentNames() const;
@@ -83,7 +87,10 @@ class Records {
   bool used_torn_ = false;  // its last line may be half there
   std::map<std::string, LeaseRecord> leases_;
   std::map<std::string, std::string> clean_;  // UUID -> receipt id
-  std::map<std::string, Timestamp> used_;
+  // Hashes of ids, in order: a node that runs a job a second uses 86,400 a day. Two ids with one
+  // hash would cost the later one its start, once in many millions of years.
+  std::vector<std::uint64_t> used_;
+  std::size_t look_through_at_ = kUsedLookedThrough;
 };
 
 }  // namespace ringfence::jailer

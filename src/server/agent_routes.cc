@@ -339,7 +339,7 @@ Result<net::Response> TakeCosignature(const Call& call) {
     // Most often of a head that has been followed by another meanwhile; the node is asked again.
     return Error{Code::kConflict, "not a cosignature of the newest checkpoint"};
   }
-  if (const Status added = log.AddCosignature(key.name, line);
+  if (const Status added = log.AddCosignature(head, key.name, line);
       !added.has_value() && added.error().code != Code::kInvalidArgument) {
     return added.error();
   }

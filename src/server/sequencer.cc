@@ -341,12 +341,13 @@ Sequencer::Published Sequencer::published() const {
   return published_;
 }
 
-Status Sequencer::AddCosignature(const std::string& witness, const std::string& line) {
-  const auto size = static_cast<std::int64_t>(head().size);
+Status Sequencer::AddCosignature(const audit::TreeHead& head, const std::string& witness,
+                                 const std::string& line) {
+  const auto size = static_cast<std::int64_t>(head.size);
   RINGFENCE_TRY(database_.Write(
       [&](store::Connection& db) { return store::PutCosignature(db, witness, size, line); }));
   const std::lock_guard lock(mutex_);
-  if (log_ == nullptr || static_cast<std::int64_t>(log_->head().size) != size) {
+  if (log_ == nullptr || log_->head() != head) {
     return {};  // of a checkpoint that others have followed meanwhile; it counts all the same
   }
   RINGFENCE_TRY(log_->AddCosignature(line));

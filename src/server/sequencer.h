@@ -60,8 +60,10 @@ class Sequencer {
     std::string note;  // of exactly this head, without cosignatures
   };
   Published published() const;
-  // Kept for all servers. The caller has verified it against published().note.
-  Status AddCosignature(const std::string& witness, const std::string& line);
+  // Kept for all servers. The caller has verified it against the published note of `head`, which
+  // may have been followed by another since.
+  Status AddCosignature(const audit::TreeHead& head, const std::string& witness,
+                        const std::string& line);
   // Whether it is this server's turn to publish.
   bool leads() const;
   // Why the log does not grow; empty: it does.

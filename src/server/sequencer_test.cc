@@ -157,9 +157,8 @@ TEST_F(SequencerTest, CutOffWhileItLeadsItPublishesNothingAndFollowsAfterwards) 
 TEST_F(SequencerTest, WhatItSignedWithoutPublishingIsAPrefixOfWhatTheNextOnePublishes) {
   Server a(*this, "a", 60000ms);
   Await([&] { return a.sequencer->leads(); });
-  Server b(*this, "b");
   Commit(10);
-  Await([&] { return Shows(a) && Shows(b); });
+  Await([&] { return Shows(a); });
   const auto shown = a.sequencer->head();
   a.line.cut_writes = true;
   Commit(7);
@@ -176,6 +175,7 @@ TEST_F(SequencerTest, WhatItSignedWithoutPublishingIsAPrefixOfWhatTheNextOnePubl
     return unpublished.size > shown.size;
   });
   EXPECT_EQ(a.sequencer->head(), shown) << "shown to nobody";
+  Server b(*this, "b");  // not before: it might have taken over before the other had signed
   Await([&] { return b.sequencer->leads(); });
   Commit(500);
   Await([&] { return Shows(b); });
@@ -242,9 +242,37 @@ TEST_F(SequencerTest, CosignaturesGivenToOneServerAreShownByAll) {
   const auto witness = crypto::SigningKey::FromSeed(SecretBytes(Bytes(32, std::byte{9}))).value();
   const std::string line =
       audit::Cosign(b.sequencer->published().note, "w", witness, Timestamp(Milliseconds(1000)));
-  ASSERT_TRUE(b.sequencer->AddCosignature("w", line).has_value());
+  ASSERT_TRUE(b.sequencer->AddCosignature(b.sequencer->head(), "w", line).has_value());
   Await([&] { return a.sequencer->checkpoint().find(line) != std::string::npos; });
   EXPECT_EQ(a.sequencer->checkpoint(), b.sequencer->checkpoint());
+}
+
+// The log may grow between a witness's signature and our keeping it.
+TEST_F(SequencerTest, ACosignatureIsShownWithTheCheckpointThatItSigns) {
+  Server a(*this, "a");
+  Commit(5);
+  Await([&] { return a.sequencer->leads() && Shows(a); });
+  const auto signed_one = a.sequencer->published();
+  Commit(3);
+  Await([&] { return Shows(a) && a.sequencer->head().size > signed_one.head.size; });
+  const auto witness = crypto::SigningKey::FromSeed(SecretBytes(Bytes(32, std::byte{9}))).value();
+  const std::string late =
+      audit::Cosign(signed_one.note, "w", witness, Timestamp(Milliseconds(1000)));
+  ASSERT_TRUE(a.sequencer->AddCosignature(signed_one.head, "w", late).has_value());
+  const std::string timely =
+      audit::Cosign(a.sequencer->published().note, "v", witness, Timestamp(Milliseconds(1000)));
+  ASSERT_TRUE(a.sequencer->AddCosignature(a.sequencer->head(), "v", timely).has_value());
+  EXPECT_EQ(a.sequencer->checkpoint(), a.sequencer->published().note + timely);
+  std::vector<std::string> kept;
+  ASSERT_TRUE(database_
+                  ->Read([&](store::Connection& db) -> Status {
+                    RINGFENCE_ASSIGN(
+                        kept,
+                        store::CosignaturesOf(db, static_cast<std::int64_t>(signed_one.head.size)));
+                    return {};
+                  })
+                  .has_value());
+  EXPECT_EQ(kept, std::vector<std::string>{late});
 }
 
 }  // namespace

@@ -274,8 +274,7 @@ Result<std::unique_ptr<WitnessFeed>> FeedWitnesses(Core& core, const ServerOptio
   };
   hooks.keep = [&core](const audit::TreeHead& head, const std::string& witness,
                        const std::string& line) {
-    const bool is_newest = core.sequencer().published().head == head;
-    return is_newest ? core.sequencer().AddCosignature(witness, line) : Status();
+    return core.sequencer().AddCosignature(head, witness, line);
   };
   return WitnessFeed::Start(std::move(witnesses), std::move(ca_pem), std::move(hooks), {});
 }

@@ -1,13 +1,6 @@
 #include "store/work.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <climits>
 
 namespace ringfence::store {
 namespace {
@@ -21,27 +14,6 @@ constexpr std::size_t kBatchesWaitingMax = 16;
 constexpr std::chrono::microseconds kGather{200};
 // How long a write may wait for its turn.
 constexpr std::chrono::seconds kTurnMax{30};
-
-// Until `done` is set; false when `most` passed before.
-bool Sleep(const std::atomic<std::uint32_t>& done, std::optional<std::chrono::seconds> most) {
-  timespec time{};  // on the monotonic clock
-  if (most.has_value()) {
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_sec += most->count();
-  }
-  while (done == 0) {
-    const long slept = syscall(SYS_futex, &done, FUTEX_WAIT_BITSET_PRIVATE, 0,
-                               most.has_value() ? &time : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
-    if (slept < 0 && errno == ETIMEDOUT) {
-      return done != 0;
-    }
-  }
-  return true;
-}
-
-void Wake(const std::atomic<std::uint32_t>& done, int most) {
-  (void)syscall(SYS_futex, &done, FUTEX_WAKE_PRIVATE, most, nullptr, nullptr, 0);
-}
 
 }  // namespace
 
@@ -134,15 +106,12 @@ Status CommitQueue::Write(const Work& work) {
     return Error{Code::kExhausted, "too many writes are waiting for the disk",
                  "try again in a moment"};
   }
-  if (!Sleep(batch->done_, kTurnMax)) {
+  if (!batch->done_.Wait(kTurnMax)) {
     if (Leave(*batch, job)) {
       return Error{Code::kUnavailable, "the database is too slow: the write never had its turn",
                    "try again in a moment"};
     }
-    (void)Sleep(batch->done_, std::nullopt);  // it was run: only its commit knows its end
-  }
-  if (!batch->woken_.exchange(true)) {
-    Wake(batch->done_, INT_MAX);
+    (void)batch->done_.Wait();  // it was run: only its commit knows its end
   }
   return job.status;
 }
@@ -160,8 +129,7 @@ void CommitQueue::Loop(const std::stop_token& stop) {
       batch->closes_ = std::chrono::steady_clock::now() + kGather;
     }
     commit_(*batch);
-    batch->done_ = 1;
-    Wake(batch->done_, 1);
+    batch->done_.Open();
   }
 }
 

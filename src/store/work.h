@@ -2,10 +2,8 @@
 
 // What both databases share: how a job runs on a connection, and how jobs share a commit.
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -14,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "os/gate.h"
 #include "store/database.h"
 
 namespace ringfence::store {
@@ -64,10 +63,7 @@ class CommitQueue {
     std::size_t run_ = 0;  // jobs that Next() has given out
     bool closed_ = false;
     std::chrono::steady_clock::time_point closes_;
-    // Its writers sleep on this. The queue wakes one of them, and that one the others: waking a
-    // whole batch takes as long as running it.
-    std::atomic<std::uint32_t> done_ = 0;
-    std::atomic<bool> woken_ = false;
+    os::Gate done_;
   };
   // Runs every job of the batch and says in its status what became of it.
   using Commit = std::function<void(Batch& batch)>;

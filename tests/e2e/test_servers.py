@@ -82,7 +82,8 @@ class Line:
 class Server:
     """`ringfence server` as an operator runs it, with a state folder of its own."""
 
-    def __init__(self, url, keys=None):
+    def __init__(self, url, keys=None, schema=None):
+        self.schema = schema  # the newest that it knows, as an older version does
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="ringfence-server-"))
         os.chmod(self.state, 0o755)
         (self.state / "server").mkdir()
@@ -104,6 +105,8 @@ class Server:
             "RINGFENCE_LISTEN": self.listen,
             "RINGFENCE_UP_LOCAL_FILE": str(self.state / "local.json"),
         }
+        if self.schema is not None:
+            env["RINGFENCE_TEST_SCHEMA"] = str(self.schema)
         local = self.state / "local.json"
         local.unlink(missing_ok=True)
         with open(self.state / "log", "ab") as log:
@@ -142,17 +145,17 @@ class Server:
 class Fleet:
     """Three servers, of which one reaches the database over a line that can be severed."""
 
-    def __init__(self):
+    def __init__(self, schema=None):
         self.postgres = Postgres()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ringfence-fleet-"))
         self.servers = []
         self.line = None
-        first = Server(self.postgres.url)
+        first = Server(self.postgres.url, schema=schema)
         facts = first.start()
         self.servers.append(first)
         self.line = Line(self.postgres.folder)
-        second = Server(self.postgres.url, first.keys)
-        third = Server(self.postgres.url.replace(self.postgres.folder, self.line.folder), first.keys)
+        second = Server(self.postgres.url, first.keys, schema)
+        third = Server(self.postgres.url.replace(self.postgres.folder, self.line.folder), first.keys, schema)
         assert third.url != second.url
         for server in (second, third):
             server.start()
@@ -374,3 +377,41 @@ def test_keys_of_another_server_are_refused(fleet):
             stranger.start()
     finally:
         shutil.rmtree(stranger.state, ignore_errors=True)
+
+
+def test_a_rolling_upgrade_under_load_and_no_way_back():
+    if os.geteuid() != 0:
+        pytest.skip("starts servers and a database as other users: run the tests as root")
+    fleet = Fleet(schema=3)
+    try:
+        a, b, c = fleet.servers
+        schema = lambda: tuple(map(int, fleet.postgres.sql("SELECT version, least FROM schema_version").split("|")))
+        assert schema() == (3, 3)
+        load = Load(fleet, fleet.servers)
+        try:
+            wait_until(lambda: len(load.acknowledged) > 3, "load")
+            for server in (a, b, c):
+                server.stop()
+                server.schema = None
+                server.start()  # the first of them migrates; the others go on beside it as they are
+                newest, least = schema()
+                assert newest > 3 and least == 3, "old and new can live with this migration"
+                others = [one for one in fleet.servers if one.schema is not None]
+                for one in (server, *others):
+                    fleet.at(one).ok("token", "create", "--as", "alice@acme.example")
+                count = len(load.acknowledged)
+                wait_until(lambda: len(load.acknowledged) > count + 3, "work to go on")
+        finally:
+            load.stop()
+        settle(fleet)
+        expect_once(fleet, load.acknowledged)
+        for server in fleet.servers:
+            assert verify(fleet, server).returncode == 0
+        # A version that does not know what is needed is refused, and says why.
+        c.stop()
+        c.schema = 2
+        with pytest.raises(AssertionError, match="takes programs that know schema 3; this version knows up to 2"):
+            c.start()
+        fleet.at(a, b).ok("whoami")
+    finally:
+        fleet.close()
