@@ -2,7 +2,7 @@
 # `make test`: builds, runs unit tests, fuzz corpora and layer checks (ctest), then the end-to-end
 # tests (pytest), and sums up. Results as JUnit XML under build/PRESET/results/.
 #   PRESET=dev    another preset    TESTS=REGEX  only ctest's tests that match, no end-to-end
-#   UNIT_ONLY=1   no end-to-end tests    SANITIZE=1  also the unit tests under ASan and UBSan
+#   UNIT_ONLY=1   no end-to-end tests    SANITIZE=1  the unit tests under ASan and UBSan (build/dev)
 # CI=true implies SANITIZE=1.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -14,26 +14,34 @@ expected=()
 # A worker is confined so closely that a sanitizer's runtime cannot start in it.
 with_a_worker='^jailer/(AttackTest\.(OnlyTheLeased|WhatAJobLeaves)|CrashTest\.TheNextJailer|RefusalTest\.(ALeaseStartsOnce|NoReceipt|CleanGpus)|UnprivilegedTest\.Runs)'
 
-# unit_tests PRESET: builds it and runs what ctest knows. A failure is counted from the results, so
-# that the other tests run all the same.
+# unit_tests PRESET [CTEST-OPTION...]: runs what ctest knows. A failure is counted from the results,
+# so that the other tests run all the same.
 unit_tests() {
-  local out=$ROOT/build/$1/results only=()
-  scripts/build.sh "$1"
+  local in=$ROOT/build/$1 out=$ROOT/build/$1/results only=("${@:2}")
   rm -rf "$out"
   mkdir -p "$out"
   expected+=("$out/ctest.xml")
   step "unit tests, fuzz corpora, layer checks (build/$1)"
-  [ -z "${TESTS:-}" ] || only=(-R "$TESTS")
-  case "$1" in dev | tsan) only+=(-E "$with_a_worker") ;; esac
-  ctest --test-dir "$ROOT/build/$1" -j "$(nproc)" --timeout 300 --output-on-failure --no-tests=error \
+  [ -z "${TESTS:-}" ] || only+=(-R "$TESTS")
+  ctest --test-dir "$in" -j "$(nproc)" --timeout 300 --output-on-failure --no-tests=error \
     --test-output-size-passed 65536 --test-output-size-failed 65536 \
     --output-junit "$out/ctest.xml" "${only[@]}" >"$out/ctest.log" 2>&1 || true
   # The log has a line for each passed test; people want the others.
   grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed +[0-9.]+ sec$)' "$out/ctest.log" || true
 }
 
-unit_tests "$preset"
-[ -z "${SANITIZE:-${CI:-}}" ] || [ "$preset" != test ] || unit_tests dev
+if [ -n "${SANITIZE:-${CI:-}}" ] && [ "$preset" = test ] && [ -z "${TESTS:-}" ]; then
+  scripts/build.sh test ringfence_programs jailer_test simulation
+  unit_tests test -R "$with_a_worker|^simulation/"
+  scripts/build.sh dev
+  unit_tests dev -E "$with_a_worker"
+else
+  scripts/build.sh "$preset"
+  case "$preset" in
+    dev | tsan) unit_tests "$preset" -E "$with_a_worker" ;;
+    *) unit_tests "$preset" ;;
+  esac
+fi
 
 if [ -z "${TESTS:-}" ] && [ -z "${UNIT_ONLY:-}" ]; then
   step "end-to-end tests (against build/$preset)"

@@ -40,8 +40,8 @@ struct Seen {
   std::string state;                 // the folder
   std::string state_trust;           // why root does not trust it; empty: it does
   std::string listen;
-  std::string listen_error;   // empty: free
-  bool server_is_up = false;  // and so the address is taken by itself
+  std::string listen_error;    // empty: free
+  std::string server_listens;  // where the server that runs here does; empty: none runs
   std::uint64_t open_files = 0;
   std::string runtime_path;
   std::string runtime_error;  // empty: new enough
@@ -66,7 +66,7 @@ struct LookOptions {
   std::string state;
   std::string state_trust;  // as the caller found it
   std::string listen;
-  bool server_is_up = false;
+  std::string server_listens;  // empty: none runs
   unsigned uid_base = 0;
   std::vector<std::string> programs;  // that must be there
   std::string advisories_file;

@@ -140,7 +140,7 @@ TEST(DoctorTest, RolesAskForWhatTheyNeed) {
   seen = Good();
   seen.listen_error = "in use";
   EXPECT_TRUE(NotOk(seen, Role::kNode).empty());
-  seen.server_is_up = true;
+  seen.server_listens = seen.listen;
   EXPECT_TRUE(NotOk(seen, Role::kServer).empty()) << "it is its own address";
 }
 

@@ -54,12 +54,12 @@ class Judgement {
   }
 
   void Server() {
-    const bool taken = !seen_.listen_error.empty();
-    Add("port.listen", "the server's address",
-        !taken || seen_.server_is_up ? Outcome::kOk : Outcome::kFail,
-        seen_.listen + (!taken               ? " is free"
-                        : seen_.server_is_up ? " is held by the Ringfence that runs here"
-                                             : ": " + seen_.listen_error),
+    const bool free = seen_.listen_error.empty();
+    const bool ours = !free && seen_.listen == seen_.server_listens;
+    Add("port.listen", "the server's address", free || ours ? Outcome::kOk : Outcome::kFail,
+        seen_.listen + (free   ? " is free"
+                        : ours ? " is held by the Ringfence that runs here"
+                               : ": " + seen_.listen_error),
         "the server must be able to listen there",
         "choose another: --listen ADDRESS:PORT, or stop what holds it (ss -ltnp)");
   }

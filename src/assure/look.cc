@@ -181,7 +181,7 @@ Seen Look(const LookOptions& options) {
     seen.disk = *disk;
   }
   seen.listen = options.listen;
-  seen.server_is_up = options.server_is_up;
+  seen.server_listens = options.server_listens;
   SeeAddress(seen);
   seen.open_files = os::HardLimit(os::Limit::kOpenFiles);
   SeeRuntime(seen, options.advisories_file);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
 #include "audit/verify.h"
@@ -286,6 +287,16 @@ TEST(RestoreTest, OntoAnotherKindOfDatabase) {
   RestoreOptions over = state.Restoring("over");
   over.keep_tokens = true;
   over.open_database = [&](const std::string&) { return store::Open(url); };
+  over.database_apart = true;
+  // What fails when every record is written leaves nothing, there or here.
+  RestoreOptions failing = over;
+  failing.state_folder = state.Path("failing");
+  std::filesystem::create_directories(state.Path("failing"));
+  std::filesystem::create_directories(state.Path("failing/.restoring-killed/server/keys"));
+  std::filesystem::create_directories(state.Path("elsewhere"));
+  std::filesystem::create_symlink(state.Path("elsewhere"), state.Path("failing/server"));
+  EXPECT_FALSE(Restore(reader, failing).has_value());
+  EXPECT_EQ(Names(state.Path("failing")), std::vector<std::string>{"server"});
   const auto there = Restore(reader, over);
   ASSERT_TRUE(there.has_value()) << there.error().message;
   EXPECT_FALSE(os::Exists(state.Path("over/server/ringfence.db")));

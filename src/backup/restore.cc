@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kEntriesPerAppend = 4096;
 constexpr std::size_t kAppendBytesMax = std::size_t{16} << 20U;
 constexpr int kDepthMax = 32;
+constexpr std::string_view kStagedPrefix = ".restoring-";
 
 std::string ParentOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
@@ -132,16 +133,47 @@ Status GiveTo(const std::string& path, const os::Account& owner, int depth) {
   return {};
 }
 
-// Everything but the last rename.
-Result<Restored> Stage(SealedReader& reader, const RestoreOptions& options,
-                       const std::string& staged) {
+Status GiveAndSync(const RestoreOptions& options, const std::string& staged) {
+  if (options.owner.has_value()) {
+    RINGFENCE_TRY(GiveTo(staged + "/server", *options.owner, 0));
+  }
+  return os::SyncFileSystem(staged);
+}
+
+// The server's folder last: without it there is no server's state.
+constexpr std::string_view kFolders[] = {"/policy", "/server"};
+
+// The first `count` of them, where nothing was before.
+void TakeBack(const RestoreOptions& options, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    (void)os::RemoveTree(options.state_folder + std::string(kFolders[i]));
+  }
+}
+
+Status MoveInPlace(const RestoreOptions& options, const std::string& staged) {
+  for (std::size_t i = 0; i < std::size(kFolders); ++i) {
+    const std::string folder(kFolders[i]);
+    if (const Status named = os::Rename(staged + folder, options.state_folder + folder);
+        !named.has_value()) {
+      TakeBack(options, i);
+      return named;
+    }
+  }
+  return os::SyncDir(options.state_folder);
+}
+
+// Files and records. A database that lies apart takes its records last of all, when every file is
+// in place: what fails before leaves it empty.
+Result<Restored> Fill(SealedReader& reader, const RestoreOptions& options,
+                      const std::string& staged) {
   const std::string server = staged + "/server";
   for (const char* folder : {"", "/server"}) {
     RINGFENCE_TRY(os::MakeDirs(staged + folder, 0700));
   }
   RINGFENCE_ASSIGN(auto database, options.open_database(server));
   Restored restored;
-  RINGFENCE_TRY(database->Write([&](store::Connection& db) -> Status {
+  bool moved = false;
+  const Status written = database->Write([&](store::Connection& db) -> Status {
     RINGFENCE_TRY(RefuseFilled(db));
     for (const char* made : {"/server/log", "/server/keys", "/policy"}) {
       RINGFENCE_TRY(os::RemoveTree(staged + made));  // of an attempt whose connection was lost
@@ -155,14 +187,37 @@ Result<Restored> Stage(SealedReader& reader, const RestoreOptions& options,
         restored.distrusted,
         Distrust(db, {restored.manifest, options.now, options.keep_tokens,
                       options.rollback_accepted, policy.has_value() ? (*policy)->digest() : ""}));
-    return os::SyncFileSystem(staged);
-  }));
+    if (options.database_apart) {
+      RINGFENCE_TRY(GiveAndSync(options, staged));
+      RINGFENCE_TRY(MoveInPlace(options, staged));
+      moved = true;
+    }
+    return {};
+  });
   database.reset();
-  if (options.owner.has_value()) {
-    RINGFENCE_TRY(GiveTo(server, *options.owner, 0));
+  if (options.database_apart) {
+    // Of a commit whose end is not known the files must stay: the database may have it.
+    if (!written.has_value() && moved && !store::IsOutcomeUnknown(written.error())) {
+      TakeBack(options, std::size(kFolders));
+    }
+    RINGFENCE_TRY(written);
+    return restored;
   }
-  RINGFENCE_TRY(os::SyncFileSystem(staged));
+  RINGFENCE_TRY(written);
+  RINGFENCE_TRY(GiveAndSync(options, staged));
+  RINGFENCE_TRY(MoveInPlace(options, staged));
   return restored;
+}
+
+// What a restore that was killed left behind holds keys in clear.
+Status RemoveLeftovers(const std::string& state_folder) {
+  RINGFENCE_ASSIGN(const auto names, os::ListDir(state_folder));
+  for (const std::string& name : names) {
+    if (name.starts_with(kStagedPrefix)) {
+      RINGFENCE_TRY(os::RemoveTree(state_folder + "/" + name));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -187,18 +242,11 @@ Status CheckEmpty(const std::string& state_folder) {
 Result<Restored> Restore(SealedReader& reader, const RestoreOptions& options) {
   RINGFENCE_TRY(CheckEmpty(options.state_folder));
   const bool made = !os::Exists(options.state_folder);
+  RINGFENCE_TRY(os::MakeDirs(options.state_folder, 0755));
+  RINGFENCE_TRY(RemoveLeftovers(options.state_folder));
   // Inside, so that it is on the same file system, whatever is mounted there.
   const std::string staged = options.state_folder + "/." + crypto::RandomId("restoring");
-  RINGFENCE_TRY(os::MakeDirs(options.state_folder, 0755));
-  auto restored = Stage(reader, options, staged);
-  // The server's folder last: without it there is no server's state.
-  for (const char* name : {"/policy", "/server"}) {
-    const Status named =
-        restored.has_value() ? os::Rename(staged + name, options.state_folder + name) : Status();
-    if (!named.has_value()) {
-      restored = named.error();
-    }
-  }
+  auto restored = Fill(reader, options, staged);
   (void)os::RemoveTree(staged);
   if (!restored.has_value() && made) {
     (void)os::RemoveTree(options.state_folder);

@@ -24,6 +24,7 @@ struct RestoreOptions {
   // tables must be empty.
   std::function<Result<std::unique_ptr<store::Database>>(const std::string& server_folder)>
       open_database;
+  bool database_apart = false;       // it does not lie in the server's folder
   std::optional<os::Account> owner;  // of the server's folder; nothing: whoever runs this
   bool keep_tokens = false;
   bool rollback_accepted = false;

@@ -222,6 +222,9 @@ void ShowRestored(Invocation& invocation, const backup::Restored& restored) {
 Result<int> RestoreBackup(Invocation& invocation) {
   const Parsed& parsed = invocation.parsed;
   const Settings& settings = invocation.settings;
+  if (os::Exists(settings.state())) {
+    RINGFENCE_TRY(TrustState(settings));
+  }
   RINGFENCE_TRY(backup::CheckEmpty(settings.state()));
   RINGFENCE_ASSIGN(const auto known, KnownCheckpoints(parsed));
   RINGFENCE_ASSIGN(const SecretBytes passphrase, Passphrase(parsed, Asking::kOnce));
@@ -234,6 +237,7 @@ Result<int> RestoreBackup(Invocation& invocation) {
   options.state_folder = settings.state();
   // A file among the state is put together with it; any other database must be there, and empty.
   const bool own = !settings.Given(Setting::kServerDatabase);
+  options.database_apart = !own;
   options.open_database = [&](const std::string& server) {
     return store::Open(own ? server + "/ringfence.db" : settings.Text(Setting::kServerDatabase));
   };

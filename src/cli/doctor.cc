@@ -7,6 +7,7 @@
 #include "base/code.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/context.h"
 #include "cli/human.h"
 #include "cli/node_process.h"
 #include "cli/settings.h"
@@ -118,7 +119,10 @@ Result<int> Doctor(Invocation& invocation) {
     }
   }
   options.listen = settings.Text(Setting::kServerListen);
-  options.server_is_up = IsUp(settings);
+  if (IsUp(settings)) {
+    const auto context = ReadContext(FindContext(settings));
+    options.server_listens = context.has_value() ? context->server : options.listen;
+  }
   options.uid_base = static_cast<unsigned>(settings.Number(Setting::kNodeUidBase));
   for (const char* program : {"ringfence-jailer", "ringfence-worker", "ringfence-init"}) {
     const auto path = OwnPart(program);

@@ -114,7 +114,7 @@ CommandTable NodeCommands() {
        .summary = "Make a one-time token with which a node joins.",
        .options = {{.name = "ttl", .value = "TIME", .help = "good for so long, as 1h"}},
        .arguments = {{.name = "NODE", .help = "the only name that it may join as"}},
-       .examples = {{"ringfence node token create n2 --ttl 1h > join-token",
+       .examples = {{"(umask 077; ringfence node token create n2 --ttl 1h > join-token)",
                      "let n2 join within the hour"}},
        .handler = CreateToken},
   };

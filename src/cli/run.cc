@@ -100,7 +100,7 @@ void TellEnd(Console& console, const JobEnd& end, const std::string& id) {
   } else if (end.outcome == "oom") {
     console.Warn("the job was ended for want of memory" + reason + " (--memory gives it more)");
   } else if (end.outcome != "exited" && end.outcome != "signalled") {
-    console.Warn("the job did not run" + reason + " (`ringfence lease show " + id +
+    console.Warn("the job was not carried through" + reason + " (`ringfence lease show " + id +
                  "` has its story)");
   } else {
     console.Progress("lease " + id + " " + end.outcome + " with code " +
@@ -260,7 +260,7 @@ CommandTable RunCommands() {
                     "leave it running; `lease logs -f` follows it later"}},
       .exit_codes =
           "the job's own (128+N when signal N ended it); 124 when it ran past --timeout,\n"
-          "125 when it could not be run, 130 when you left it",
+          "125 when it could not be run or its node failed, 130 when you left it",
       .handler = RunHandler,
   }};
 }

@@ -247,8 +247,8 @@ Status TrustState(const Settings& settings) {
     RINGFENCE_ASSIGN(const os::FileOwner owner, os::OwnerOf(path));
     if (kind != os::FileKind::kFolder || owner.uid != 0 || (owner.mode & kOthersWrite) != 0) {
       return Error{Code::kPermissionDenied, path + " is not a folder that only root can change",
-                   "what another user made there root must not trust: remove " + settings.state() +
-                       ", or name another folder with --state"};
+                   "what another user made there root must not trust: run this as that user, or "
+                   "name another folder with --state"};
     }
   }
   return {};

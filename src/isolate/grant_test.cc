@@ -135,8 +135,16 @@ TEST_F(GrantTest, JoinTokenRoundTripAndDamage) {
     EXPECT_EQ(shorter.error().message.find(text.substr(20, 30)), std::string::npos);
   }
   EXPECT_FALSE(ParseJoinToken(text + "A").has_value());
-  token.server = "no-port";
-  EXPECT_FALSE(ParseJoinToken(FormatJoinToken(token)).has_value());
+  for (const char* several : {"a.example:1,b.example:65535", "127.0.0.1:8443,[::1]:8443"}) {
+    token.server = several;
+    EXPECT_TRUE(ParseJoinToken(FormatJoinToken(token)).has_value()) << several;
+  }
+  for (const char* bad : {"no-port", "a.example:1,", ",a.example:1", "a.example:1,b", "a:1;b:2"}) {
+    token.server = bad;
+    const auto refused = ParseJoinToken(FormatJoinToken(token));
+    ASSERT_FALSE(refused.has_value()) << bad;
+    EXPECT_NE(refused.error().message.find("HOST:PORT"), std::string::npos);
+  }
 }
 
 TEST_F(GrantTest, TheHalvesDiffer) {

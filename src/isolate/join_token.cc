@@ -39,6 +39,20 @@ bool IsServer(std::string_view text) {
   return number >= 1 && number <= 65535;
 }
 
+// One, or several with commas between them.
+bool AreServers(std::string_view text) {
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    if (!IsServer(text.substr(0, comma))) {
+      return false;
+    }
+    if (comma == std::string_view::npos) {
+      return true;
+    }
+    text.remove_prefix(comma + 1);
+  }
+}
+
 bool IsDigestHex(std::string_view text) {
   return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -75,8 +89,11 @@ Result<JoinToken> TokenFromJson(const Json& json) {
   RINGFENCE_TRY(reader.Finish());
   RINGFENCE_ASSIGN(const Bytes key, FromBase64(key_text));
   RINGFENCE_ASSIGN(token.grant_key, crypto::PublicKey::FromRaw(key));
-  if (!IsServer(token.server) || !IsDigestHex(token.ca)) {
-    return Bad("its server or CA digest is damaged");
+  if (!AreServers(token.server)) {
+    return Bad("its server is not HOST:PORT, or several with commas between them");
+  }
+  if (!IsDigestHex(token.ca)) {
+    return Bad("its CA digest is damaged");
   }
   return token;
 }
@@ -116,7 +133,7 @@ Result<JoinToken> ParseJoinToken(std::string_view text) {
     return Bad("it is cut short or damaged");
   }
   auto token = TokenFromJson(*json);
-  if (!token.has_value()) {
+  if (!token.has_value() && !token.error().message.starts_with("join token: ")) {
     return Bad("it is damaged, or of a version this program does not know");
   }
   return token;

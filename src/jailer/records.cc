@@ -121,14 +121,15 @@ Result<Records> Records::Open(const std::string& folder, const std::string& boot
 Status Records::Load() {
   const std::string path = folder_ + "/state.json";
   if (!os::Exists(path)) {
-    return Save(true);
+    return Save();
   }
   RINGFENCE_ASSIGN(const std::string text, os::ReadText(path, kStateBytesMax));
   const auto json = ParseJson(text, kStateBytesMax);
   if (!json.has_value()) {
-    return Error{Code::kCorrupt, path + ": " + json.error().message,
-                 "restore it from a backup; without it this node cannot tell which GPUs are clean "
-                 "or which leases were started"};
+    return Error{
+        Code::kCorrupt, path + ": " + json.error().message,
+        "without it this node cannot tell which GPUs are clean or which leases were started: "
+        "stop it, move its state away and join it anew (docs/operations/backup.md)"};
   }
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(*json, "state"));
   RINGFENCE_TRY(reader.Int("v", 1, 1));
@@ -142,7 +143,7 @@ Status Records::Load() {
     leases_.emplace(lease, std::move(record));
   }
   if (boot != boot_id_) {
-    return Save(true);  // memory may hold anything after a reboot: nothing is clean
+    return Save();  // memory may hold anything after a reboot: nothing is clean
   }
   for (const Json* entry : clean) {
     RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*entry, "state.clean"));
@@ -176,9 +177,14 @@ Status Records::LoadUsed(Timestamp now) {
   if (!changed) {
     return {};
   }
+  used_replaced_ = true;
   RINGFENCE_TRY(os::WriteFileDurable(folder_ + "/used", AsBytes(kept), 0600));
+  return OpenUsed();
+}
+
+Status Records::OpenUsed() {
   RINGFENCE_ASSIGN(used_file_, os::AppendFile::Open(folder_ + "/used", 0600));
-  used_torn_ = false;
+  used_replaced_ = false;
   return {};
 }
 
@@ -200,11 +206,9 @@ Json Records::ToJson() const {
       {"v", 1}, {"boot", boot_id_}, {"clean", std::move(clean)}, {"leases", std::move(leases)}};
 }
 
-Status Records::Save(bool durable) const {
+Status Records::Save() const {
   const std::string text = CanonicalJson(ToJson());
-  const std::string path = folder_ + "/state.json";
-  return durable ? os::WriteFileDurable(path, AsBytes(text), 0600)
-                 : os::WriteFile(path, AsBytes(text), 0600);
+  return os::WriteFileDurable(folder_ + "/state.json", AsBytes(text), 0600);
 }
 
 const LeaseRecord* Records::Find(const std::string& lease) const {
@@ -254,7 +258,7 @@ Status Records::Begin(const LeaseRecord& record) {
     clean_.erase(gpu.uuid);
   }
   leases_[record.lease] = record;
-  const Status saved = Save(true);
+  const Status saved = Save();
   if (!saved.has_value()) {
     leases_.erase(record.lease);
     clean_ = clean_before;
@@ -266,9 +270,6 @@ void Records::SetState(const std::string& lease, BoxState state, Timestamp now) 
   LeaseRecord& record = leases_.at(lease);
   record.state = state;
   record.changed = now;
-  if (const Status saved = Save(false); !saved.has_value()) {
-    os::Log(os::Level::kWarning, "state_not_saved", {{"reason", saved.error().message}});
-  }
 }
 
 Status Records::SetScrubbed(const std::string& lease, const std::vector<std::string>& gpus,
@@ -286,7 +287,7 @@ Status Records::SetScrubbed(const std::string& lease, const std::vector<std::str
     found->second.receipt = receipt;
     found->second.changed = now;
   }
-  const Status saved = Save(true);
+  const Status saved = Save();
   if (!saved.has_value()) {
     clean_ = clean_before;
     if (found != leases_.end()) {
@@ -301,13 +302,16 @@ Status Records::SetDirty(const std::vector<std::string>& gpus) {
   for (const std::string& uuid : gpus) {
     changed = clean_.erase(uuid) > 0 || changed;
   }
-  return changed ? Save(true) : Status();
+  return changed ? Save() : Status();
 }
 
 Status Records::Forget(const std::string& lease, Timestamp now) {
   const LeaseRecord* record = Find(lease);
   if (record == nullptr) {
     return {};
+  }
+  if (used_replaced_) {
+    RINGFENCE_TRY(OpenUsed());
   }
   const std::string line = UsedLine(record->start_before, lease);
   const std::string after_torn = used_torn_ ? "\n" + line : line;
@@ -318,7 +322,7 @@ Status Records::Forget(const std::string& lease, Timestamp now) {
   RINGFENCE_FAILPOINT("jailer.forget_noted");
   AddUsed(lease);
   leases_.erase(lease);
-  RINGFENCE_TRY(Save(true));
+  RINGFENCE_TRY(Save());
   return used_.size() < look_through_at_ ? Status() : LoadUsed(now);
 }
 

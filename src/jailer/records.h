@@ -54,7 +54,7 @@ class Records {
   // Returns once durable: from here on the lease is used and its GPUs are not clean, even if the
   // machine stops now.
   Status Begin(const LeaseRecord& record);
-  // Running and ended need no wait for the disk: after a crash each is found out anew.
+  // Not kept: after a crash it is found out anew.
   void SetState(const std::string& lease, isolate::BoxState state, Timestamp now);
   // Returns once durable: the GPUs are clean by this receipt. `lease` may be empty.
   Status SetScrubbed(const std::string& lease, const std::vector<std::string>& gpus,
@@ -76,15 +76,17 @@ class Records {
   Status Load();
   // Reads which ids were used, and leaves out of the file those that need not be kept any more.
   Status LoadUsed(Timestamp now);
+  Status OpenUsed();
   void AddUsed(const std::string& lease);
   Json ToJson() const;
-  Status Save(bool durable) const;
+  Status Save() const;
   Result<std::vector<std::string>> IncidentNames() const;
 
   std::string folder_;
   std::string boot_id_;
   os::AppendFile used_file_;
-  bool used_torn_ = false;  // its last line may be half there
+  bool used_torn_ = false;      // its last line may be half there
+  bool used_replaced_ = false;  // by another file, which is not open yet
   std::map<std::string, LeaseRecord> leases_;
   std::map<std::string, std::string> clean_;  // UUID -> receipt id
   // Hashes of ids, in order: a node that runs a job a second uses 86,400 a day. Two ids with one

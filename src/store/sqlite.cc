@@ -76,6 +76,7 @@ class SqliteConnection final : public WorkConnection {
     }
     (void)sqlite3_close(db_);
   }
+  bool InTransaction() const { return sqlite3_get_autocommit(db_) == 0; }
   SqliteConnection(const SqliteConnection&) = delete;
   SqliteConnection& operator=(const SqliteConnection&) = delete;
 
@@ -257,8 +258,8 @@ class SqliteDatabase final : public Database {
         break;
       }
       job->status = writer_->Do(*job->work);
-      if (!job->status.has_value()) {
-        whole = Do("ROLLBACK TO one");
+      if (!job->status.has_value()) {  // a full disk makes SQLite roll back all of it by itself
+        whole = writer_->InTransaction() ? Do("ROLLBACK TO one") : job->status;
       }
       if (whole.has_value()) {
         whole = Do("RELEASE one");
