@@ -14,18 +14,17 @@ namespace ringfence::cli {
 class Presses {
  public:
   void Press() {
-    std::function<void()> call;
     {
       const std::lock_guard lock(mutex_);
+      if (on_press_) {
+        on_press_();
+      }
       ++count_;
-      call = on_press_;
     }
     changed_.notify_all();
-    if (call) {
-      call();
-    }
   }
-  // Called on each later press, after it is counted.
+  // Called on each later press, before it is counted: whoever sees the count and begins something
+  // new is not called off once more. It must not ask for presses itself.
   void OnPress(std::function<void()> call) {
     const std::lock_guard lock(mutex_);
     on_press_ = std::move(call);
