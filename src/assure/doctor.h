@@ -40,8 +40,8 @@ struct Seen {
   std::string state;                 // the folder
   std::string state_trust;           // why root does not trust it; empty: it does
   std::string listen;
-  std::string listen_error;    // empty: free
-  std::string server_listens;  // where the server that runs here does; empty: none runs
+  std::string listen_error;     // empty: free
+  bool listen_is_ours = false;  // held by the server that runs here
   std::uint64_t open_files = 0;
   std::string runtime_path;
   std::string runtime_error;  // empty: new enough

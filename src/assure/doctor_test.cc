@@ -140,7 +140,7 @@ TEST(DoctorTest, RolesAskForWhatTheyNeed) {
   seen = Good();
   seen.listen_error = "in use";
   EXPECT_TRUE(NotOk(seen, Role::kNode).empty());
-  seen.server_listens = seen.listen;
+  seen.listen_is_ours = true;
   EXPECT_TRUE(NotOk(seen, Role::kServer).empty()) << "it is its own address";
 }
 

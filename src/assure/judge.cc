@@ -55,7 +55,7 @@ class Judgement {
 
   void Server() {
     const bool free = seen_.listen_error.empty();
-    const bool ours = !free && seen_.listen == seen_.server_listens;
+    const bool ours = !free && seen_.listen_is_ours;
     Add("port.listen", "the server's address", free || ours ? Outcome::kOk : Outcome::kFail,
         seen_.listen + (free   ? " is free"
                         : ours ? " is held by the Ringfence that runs here"

@@ -153,7 +153,7 @@ void SeeDriver(Seen& seen) {
   }
 }
 
-void SeeAddress(Seen& seen) {
+void SeeAddress(Seen& seen, const std::string& server_listens) {
   const auto address = net::ParseAddress(seen.listen);
   if (!address.has_value()) {
     seen.listen_error = address.error().message;
@@ -161,7 +161,13 @@ void SeeAddress(Seen& seen) {
   }
   const std::string ip = address->host == "localhost" ? "127.0.0.1" : address->host;
   const Status free = os::TryListen(ip, address->port);
-  seen.listen_error = free.has_value() ? "" : free.error().message;
+  if (!free.has_value()) {
+    seen.listen_error = free.error().message;
+    // By the port: it may listen on every address, and be known by one of them.
+    const auto ours = net::ParseAddress(server_listens);
+    seen.listen_is_ours =
+        free.error().code == Code::kConflict && ours.has_value() && ours->port == address->port;
+  }
 }
 
 }  // namespace
@@ -181,8 +187,7 @@ Seen Look(const LookOptions& options) {
     seen.disk = *disk;
   }
   seen.listen = options.listen;
-  seen.server_listens = options.server_listens;
-  SeeAddress(seen);
+  SeeAddress(seen, options.server_listens);
   seen.open_files = os::HardLimit(os::Limit::kOpenFiles);
   SeeRuntime(seen, options.advisories_file);
   for (const std::string& program : options.programs) {

@@ -159,7 +159,11 @@ Status MoveInPlace(const RestoreOptions& options, const std::string& staged) {
       return named;
     }
   }
-  return os::SyncDir(options.state_folder);
+  const Status durable = os::SyncDir(options.state_folder);
+  if (!durable.has_value()) {
+    TakeBack(options, std::size(kFolders));
+  }
+  return durable;
 }
 
 // Files and records. A database that lies apart takes its records last of all, when every file is
@@ -248,7 +252,7 @@ Result<Restored> Restore(SealedReader& reader, const RestoreOptions& options) {
   const std::string staged = options.state_folder + "/." + crypto::RandomId("restoring");
   auto restored = Fill(reader, options, staged);
   (void)os::RemoveTree(staged);
-  if (!restored.has_value() && made) {
+  if (!restored.has_value() && made && !os::Exists(options.state_folder + "/server")) {
     (void)os::RemoveTree(options.state_folder);
   }
   return restored;

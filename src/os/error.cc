@@ -20,6 +20,7 @@ Error ErrnoError(std::string_view what, int number) {
       break;
     case EEXIST:
     case EBUSY:
+    case EADDRINUSE:
       code = Code::kConflict;
       break;
     case EAGAIN:

@@ -12,9 +12,6 @@
 namespace ringfence::store {
 namespace {
 
-constexpr std::size_t kReadersMax = 8;
-constexpr std::size_t kReadersWaitingMax = 1024;
-constexpr std::chrono::seconds kReaderWaitMax{5};
 // After a connection could not be made, others fail at once for so long, rather than queue up to
 // wait for the same thing.
 constexpr Milliseconds kConnectPause{200};
@@ -217,36 +214,18 @@ class Readers {
   explicit Readers(Connector& connector) : connector_(connector) {}
 
   Status Read(const Work& work) {
-    RINGFENCE_TRY(TakePlace());
+    RINGFENCE_TRY(places_.Take());
     Reader reader;
     const Status status = ReadWith(reader, work);
-    const std::lock_guard lock(mutex_);
     if (reader != nullptr && !reader->lost()) {
+      const std::lock_guard lock(mutex_);
       kept_.push_back(std::move(reader));
     }
-    --taken_;
-    free_.notify_one();
+    places_.Give();
     return status;
   }
 
  private:
-  Status TakePlace() {
-    std::unique_lock lock(mutex_);
-    if (waiting_ >= kReadersWaitingMax) {
-      return Error{Code::kExhausted, "too many reads are waiting for the database",
-                   "try again in a moment"};
-    }
-    ++waiting_;
-    const bool in_time = free_.wait_for(lock, kReaderWaitMax, [&] { return taken_ < kReadersMax; });
-    --waiting_;
-    if (!in_time) {
-      return Error{Code::kUnavailable, "the database is too slow: the read never had its turn",
-                   "try again in a moment"};
-    }
-    ++taken_;
-    return {};
-  }
-
   Status ReadWith(Reader& reader, const Work& work) {
     RINGFENCE_TRY(Begin(reader));
     const Status status = reader->Do(work);
@@ -284,11 +263,9 @@ class Readers {
   }
 
   Connector& connector_;
+  ReadPlaces places_;
   std::mutex mutex_;
-  std::condition_variable free_;
   std::vector<Reader> kept_;
-  std::size_t taken_ = 0;
-  std::size_t waiting_ = 0;
 };
 
 class PostgresDatabase final : public Database {

@@ -1,6 +1,5 @@
 #include <sqlite3.h>
 
-#include <condition_variable>
 #include <mutex>
 #include <unordered_map>
 
@@ -13,7 +12,6 @@
 namespace ringfence::store {
 namespace {
 
-constexpr std::size_t kReadersMax = 8;  // each holds two files and a cache; the rest wait
 constexpr int kBusyTimeoutMs = 5000;
 
 Error SqliteError(sqlite3* db, int rc, std::string_view what) {
@@ -197,19 +195,19 @@ class SqliteDatabase final : public Database {
   SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer)
       : path_(std::move(path)),
         writer_(std::move(writer)),
-        readers_(kReadersMax),
         queue_([this](CommitQueue::Batch& batch) { CommitTogether(batch); }) {}
 
   Status Write(const Work& work) override { return queue_.Write(work); }
 
   Status Read(const Work& work) override {
-    std::unique_ptr<SqliteConnection> reader = TakeReader();
+    RINGFENCE_TRY(places_.Take());
+    std::unique_ptr<SqliteConnection> reader = TakeKept();
     const Status status = ReadWith(reader, work);
-    {
-      const std::lock_guard lock(readers_mutex_);
-      readers_.push_back(std::move(reader));
+    if (reader != nullptr) {
+      const std::lock_guard lock(mutex_);
+      kept_.push_back(std::move(reader));
     }
-    reader_free_.notify_one();
+    places_.Give();
     return status;
   }
 
@@ -218,12 +216,13 @@ class SqliteDatabase final : public Database {
   void Listen(std::function<void(const std::string&)> /*listener*/) override {}
 
  private:
-  // One that is there or, empty, the place of one: whoever takes it gives it back.
-  std::unique_ptr<SqliteConnection> TakeReader() {
-    std::unique_lock lock(readers_mutex_);
-    reader_free_.wait(lock, [this] { return !readers_.empty(); });
-    auto reader = std::move(readers_.back());
-    readers_.pop_back();
+  std::unique_ptr<SqliteConnection> TakeKept() {
+    const std::lock_guard lock(mutex_);
+    if (kept_.empty()) {
+      return nullptr;
+    }
+    auto reader = std::move(kept_.back());
+    kept_.pop_back();
     return reader;
   }
 
@@ -283,10 +282,10 @@ class SqliteDatabase final : public Database {
 
   const std::string path_;
   const std::unique_ptr<SqliteConnection> writer_;  // the queue's thread's alone
-  std::mutex readers_mutex_;
-  std::condition_variable reader_free_;
-  std::vector<std::unique_ptr<SqliteConnection>> readers_;  // not in use; the last was used last
-  CommitQueue queue_;                                       // last: stops before what it uses goes
+  ReadPlaces places_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<SqliteConnection>> kept_;  // readers not in use
+  CommitQueue queue_;                                    // last: stops before what it uses goes
 };
 
 }  // namespace

@@ -12,6 +12,10 @@ constexpr std::size_t kBatchesWaitingMax = 16;
 // Writers that shared the last commit are likely to come again at once: the next one waits this
 // long for as many of them. A writer that is alone waits for nobody.
 constexpr std::chrono::microseconds kGather{200};
+// Each reader holds a connection, or two files and a cache.
+constexpr std::size_t kReadersMax = 8;
+constexpr std::size_t kReadersWaitingMax = 1024;
+constexpr std::chrono::seconds kReadTurnMax{5};
 // How long a write may wait for its turn.
 constexpr std::chrono::seconds kTurnMax{30};
 
@@ -33,6 +37,31 @@ Result<std::vector<Row>> WorkConnection::Run(std::string_view sql,
     failed_ = rows.error();
   }
   return rows;
+}
+
+Status ReadPlaces::Take() {
+  std::unique_lock lock(mutex_);
+  if (waiting_ >= kReadersWaitingMax) {
+    return Error{Code::kExhausted, "too many reads are waiting for the database",
+                 "try again in a moment"};
+  }
+  ++waiting_;
+  const bool in_time = free_.wait_for(lock, kReadTurnMax, [&] { return taken_ < kReadersMax; });
+  --waiting_;
+  if (!in_time) {
+    return Error{Code::kUnavailable, "the database is too slow: the read never had its turn",
+                 "try again in a moment"};
+  }
+  ++taken_;
+  return {};
+}
+
+void ReadPlaces::Give() {
+  {
+    const std::lock_guard lock(mutex_);
+    --taken_;
+  }
+  free_.notify_one();
 }
 
 CommitQueue::CommitQueue(Commit commit) : commit_(std::move(commit)) {

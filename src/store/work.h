@@ -35,6 +35,20 @@ class WorkConnection : public Connection {
   std::optional<Error> failed_;
 };
 
+// How many read at once; the others wait here for a place, a bounded number for a bounded time. Any
+// thread.
+class ReadPlaces {
+ public:
+  Status Take();
+  void Give();  // once for each Take() that was OK
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable free_;
+  std::size_t taken_ = 0;
+  std::size_t waiting_ = 0;
+};
+
 // Writes wait here, and a thread of the queue's commits them together. Any thread.
 class CommitQueue {
  public:
