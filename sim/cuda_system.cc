@@ -59,8 +59,14 @@ constexpr std::array kErrors = {
               "CUDA-capable device(s) is/are busy or unavailable"},
     ErrorText{100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     ErrorText{101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    ErrorText{200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     ErrorText{201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    ErrorText{209, "CUDA_ERROR_NO_BINARY_FOR_GPU",
+              "no kernel image is available for execution on the device"},
     ErrorText{214, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+    ErrorText{218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    ErrorText{222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+              "the provided PTX was compiled with an unsupported toolchain."},
     ErrorText{304, "CUDA_ERROR_OPERATING_SYSTEM",
               "OS call failed or operation not supported on this OS"},
     ErrorText{400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
@@ -96,7 +102,7 @@ CuResult Start(CudaState& state) {
     return cuda::kUnknown;
   }
   for (const gpu::SimulatedGpu& gpu : state.driver->gpus) {
-    state.gpus.push_back({gpu, nullptr, nullptr, 0});
+    state.gpus.push_back({gpu, nullptr, nullptr, 0, gpu.shared_residue_bytes});
   }
   state.ready = true;
   return cuda::kSuccess;
