@@ -1,5 +1,10 @@
 // CUDA stand-in: the library as a whole.
 
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -88,6 +93,20 @@ CuResult PutText(CuResult code, const char** into, const char* ErrorText::* text
   return found == kErrors.end() ? cuda::kInvalidValue : cuda::kSuccess;
 }
 
+// What CUDA cannot start without, beside its devices: a local socket, and names for its threads
+// (seen on an H200 with driver 580). A wall that takes one of them away must show here too.
+bool ProcessIsFree() {
+  const int local = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  const std::string comm = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/comm";
+  const int name = open(comm.c_str(), O_RDWR | O_CLOEXEC);
+  for (const int fd : {local, name}) {
+    if (fd >= 0) {
+      (void)close(fd);
+    }
+  }
+  return local >= 0 && name >= 0;
+}
+
 CuResult Start(CudaState& state) {
   if (!state.Load()) {
     return cuda::kNoDevice;
@@ -100,6 +119,9 @@ CuResult Start(CudaState& state) {
   }
   if (state.driver->uvm_errno != 0) {
     return cuda::kUnknown;
+  }
+  if (!ProcessIsFree()) {
+    return cuda::kOperatingSystem;
   }
   for (const gpu::SimulatedGpu& gpu : state.driver->gpus) {
     state.gpus.push_back({gpu, nullptr, nullptr, 0, gpu.shared_residue_bytes});
