@@ -146,8 +146,10 @@ TEST(Scrub, SaysHowMuchTheDriverHoldsBack) {
 }
 
 TEST(Scrub, BadMemoryIsAMismatch) {
-  // A bit that cannot be set, one that cannot be cleared, and both in another place.
-  for (const char* bad : {R"([{"offset":4096,"and":0}])", R"([{"offset":8388607,"or":1}])",
+  // Bits that cannot be set (the pattern, whatever its seed, has a one in one of two places that
+  // are eight bytes apart), one that cannot be cleared, and both.
+  for (const char* bad : {R"([{"offset":4096,"and":254},{"offset":4104,"and":254}])",
+                          R"([{"offset":8388607,"or":1}])",
                           R"([{"offset":0,"and":254},{"offset":1048576,"or":255}])"}) {
     const SimulatedTestRoot root(OneSmallGpu(R"(,"bad_memory":)" + std::string(bad)));
     const Result<ScrubReport> report = Scrub(root.path(), {kSmallUuid});
