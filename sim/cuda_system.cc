@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
@@ -99,12 +100,13 @@ bool ProcessIsFree() {
   const int local = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   const std::string comm = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/comm";
   const int name = open(comm.c_str(), O_RDWR | O_CLOEXEC);
+  const bool named = name >= 0 || errno == ENOENT;  // another pid namespace's /proc is no wall
   for (const int fd : {local, name}) {
     if (fd >= 0) {
       (void)close(fd);
     }
   }
-  return local >= 0 && name >= 0;
+  return local >= 0 && named;
 }
 
 CuResult Start(CudaState& state) {
