@@ -13,7 +13,7 @@
 export STATE LISTEN JOBS PRESET TESTS FUZZ_SECONDS FUZZER ALL BENCH FAULT_SEED FAULT_ROUNDS FAULT_ONLY \
   SEED LIVES TRACE
 
-.PHONY: help setup build up down test tour bench soak faults fmt lint fuzz peers simulate gpu-test tsan \
+.PHONY: help setup build up down test tour bench soak faults fmt lint fuzz peers simulate kernels gpu-test tsan \
   package package-test clean
 
 help: ## list the targets
@@ -76,6 +76,9 @@ peers: ## other implementations judge the audit log: Go's tlog, Tessera, a tlog-
 simulate: ## run LIVES leases (default 20000) of simulated worlds from SEED (default: a new one)
 	@scripts/setup.sh build test
 	@scripts/simulate.sh
+
+kernels: ## compile the scrub's kernels to PTX again (where there is an nvcc; no build needs it)
+	@scripts/kernels.sh
 
 gpu-test: ## try the stand-ins and the scrub against a real NVIDIA driver (on a GPU machine)
 	@scripts/setup.sh build run test

@@ -32,6 +32,7 @@ void EndContext(CudaState& state, cuda::Context context) {
     (void)gpu.memory->Free(pointer - PointerTo(gpu.gpu, 0));
   }
   gpu.memory->DropContext();
+  UnloadModulesOf(state, context);
   state.contexts.erase(context);
 }
 

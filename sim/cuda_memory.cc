@@ -11,16 +11,8 @@ namespace cuda = ringfence::gpu::cuda;
 namespace sim = ringfence::sim;
 
 namespace ringfence::sim {
-namespace {
 
-// A range of one card's memory that this process has allocated.
-struct Range {
-  GpuMemory* memory = nullptr;
-  std::uint64_t offset = 0;
-};
-
-// Finds the card that a device address is of. Contexts share a card's memory within a process.
-std::optional<Range> Find(CudaState& state, cuda::DevicePointer pointer, std::size_t bytes) {
+std::optional<Range> FindRange(CudaState& state, cuda::DevicePointer pointer, std::size_t bytes) {
   for (CudaGpu& gpu : state.gpus) {
     const cuda::DevicePointer base = PointerTo(gpu.gpu, 0);
     if (gpu.memory != nullptr && pointer >= base && pointer - base < gpu.gpu.memory_bytes() &&
@@ -31,13 +23,26 @@ std::optional<Range> Find(CudaState& state, cuda::DevicePointer pointer, std::si
   return std::nullopt;
 }
 
+bool IsHostMemory(CudaState& state, const void* memory, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  for (const auto& [start, size] : state.host_memory) {
+    const auto from = reinterpret_cast<std::uintptr_t>(start);
+    if (address >= from && address - from <= size && bytes <= size - (address - from)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+namespace {
+
 // Finds the range under the lock and works on it without, so that threads copy side by side.
 // As on a real card, freeing memory while another thread copies it is the caller's mistake.
 template <typename Work>
 CuResult OnRange(const char* function, cuda::DevicePointer pointer, std::size_t bytes, Work work) {
   std::optional<Range> range;
   const CuResult code = OnContext(function, [&](cuda::ContextOpaque&, CudaGpu&) {
-    range = Find(Cuda(), pointer, bytes);
+    range = FindRange(Cuda(), pointer, bytes);
     return range.has_value() || bytes == 0 ? cuda::kSuccess : cuda::kInvalidValue;
   });
   if (code != cuda::kSuccess || bytes == 0) {
@@ -115,7 +120,7 @@ RINGFENCE_EXPORT CuResult cuMemcpyDtoD_v2(cuda::DevicePointer to, cuda::DevicePo
                                           std::size_t bytes) {
   std::optional<sim::Range> source;
   const CuResult code = sim::OnContext("cuMemcpyDtoD_v2", [&](cuda::ContextOpaque&, auto&) {
-    source = sim::Find(sim::Cuda(), from, bytes);
+    source = sim::FindRange(sim::Cuda(), from, bytes);
     return source.has_value() || bytes == 0 ? cuda::kSuccess : cuda::kInvalidValue;
   });
   if (code != cuda::kSuccess) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_kernels.h"
 #include "driver.h"
 #include "export.h"
 #include "gpu/cuda_abi.h"
@@ -20,6 +21,18 @@ namespace ringfence::gpu::cuda {
 struct ContextOpaque {
   Device device = 0;
   std::set<DevicePointer> allocations;  // freed with it
+  CuResult broken = kSuccess;           // by a kernel: answered from then on
+};
+
+struct ModuleOpaque {
+  Context context = nullptr;  // unloaded with it
+  std::set<std::string, std::less<>> entries;
+};
+
+struct FunctionOpaque {
+  Module module = nullptr;
+  const sim::SimKernel* kernel = nullptr;
+  int dynamic_shared_bytes_max = 0;
 };
 
 }  // namespace ringfence::gpu::cuda
@@ -34,7 +47,13 @@ struct CudaGpu {
   std::unique_ptr<GpuMemory> memory;  // from the first context on
   cuda::Context primary = nullptr;
   unsigned int primary_users = 0;
+  std::uint64_t shared_residue_bytes = 0;  // until a kernel clears them
 };
+
+// An H200's, for attributes and kernels alike.
+inline constexpr int kMultiprocessors = 132;
+inline constexpr int kBlockSharedBytesMax = 232448;
+inline constexpr int kBlockSharedBytesDefault = 49152;
 
 struct CudaState {
   std::mutex mutex;
@@ -42,6 +61,8 @@ struct CudaState {
   std::optional<Driver> driver;
   std::vector<CudaGpu> gpus;
   std::map<cuda::Context, std::unique_ptr<cuda::ContextOpaque>> contexts;
+  std::map<cuda::Module, std::unique_ptr<cuda::ModuleOpaque>> modules;
+  std::map<cuda::Function, std::unique_ptr<cuda::FunctionOpaque>> functions;
   std::map<void*, std::size_t> host_memory;
   FailurePlan failures;
 
@@ -74,6 +95,18 @@ inline constexpr unsigned int kPointerGpuShift = 42;
 inline cuda::DevicePointer PointerTo(const gpu::SimulatedGpu& gpu, std::uint64_t offset) {
   return kPointerBase + (std::uint64_t{gpu.minor} << kPointerGpuShift) + offset;
 }
+
+// A range of one card's memory that this process has allocated.
+struct Range {
+  GpuMemory* memory = nullptr;
+  std::uint64_t offset = 0;
+};
+// Finds the card that a device address is of. Contexts share a card's memory within a process.
+// Under the lock.
+std::optional<Range> FindRange(CudaState& state, cuda::DevicePointer pointer, std::size_t bytes);
+// Whether these bytes are memory of the host that kernels may write to. Under the lock.
+bool IsHostMemory(CudaState& state, const void* memory, std::size_t bytes);
+void UnloadModulesOf(CudaState& state, cuda::Context context);
 
 // After cuInit and unless the scenario fails `function`; under the lock.
 template <typename Answer>
@@ -118,6 +151,9 @@ CuResult OnContext(const char* function, Answer answer) {
     CudaGpu& gpu = state.gpus[static_cast<std::size_t>(found->second->device)];
     if (const CuResult code = PlannedFailure(state, gpu, function); code != cuda::kSuccess) {
       return code;
+    }
+    if (found->second->broken != cuda::kSuccess) {
+      return found->second->broken;
     }
     return answer(*found->second, gpu);
   });

@@ -157,12 +157,15 @@ TEST_F(CommandsTest, ShowTellsALeasesWholeStory) {
   Answers("GET /v1/leases/lease-1/receipts",
           R"({"items":[{"id":"r-1","envelope":{},"key":"k","receipt":{"simulated":true,"gpus":)"
           R"([{"uuid":"GPU-1","memory_bytes":67108864,"reached_bytes":67108864,)"
-          R"("residue_bytes":1258291,"mismatch_bytes":0}]}}]})");
+          R"("residue_bytes":1258291,"mismatch_bytes":0,"on_chip":{"multiprocessors":132,)"
+          R"("multiprocessors_reached":131}}]}}]})");
   const AppResult result = Run({"lease", "show", "lease-1"});
   EXPECT_EQ(result.status, 0) << result.err;
-  for (const char* part : {"exited 3", "alice", "acme/web", "sh -c \\x1b[2J", "4 GiB", "1.5", "2h",
-                           "GPU-1 (simulated)", "requested",
-                           "scrubbed 64 MiB of 64 MiB, residue 1.2 MiB, receipt r-1 (simulated)"}) {
+  for (const char* part :
+       {"exited 3", "alice", "acme/web", "sh -c \\x1b[2J", "4 GiB", "1.5", "2h",
+        "GPU-1 (simulated)", "requested",
+        "scrubbed 64 MiB of 64 MiB, residue 1.2 MiB, on-chip memory of 131 of 132 "
+        "multiprocessors, receipt r-1 (simulated)"}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part << " in\n" << result.out;
   }
 }

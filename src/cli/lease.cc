@@ -91,6 +91,11 @@ void ShowReceipts(Console& console, const Json& receipts) {
       FactList line;
       std::string text = TextOf(gpu, "uuid") + ": scrubbed " + bytes("reached_bytes") + " of " +
                          bytes("memory_bytes") + ", residue " + bytes("residue_bytes");
+      if (const Json* chip = Field(gpu, "on_chip"); chip != nullptr) {
+        text += ", on-chip memory of " +
+                std::to_string(IntOf(*chip, "multiprocessors_reached").value_or(0)) + " of " +
+                std::to_string(IntOf(*chip, "multiprocessors").value_or(0)) + " multiprocessors";
+      }
       if (IntOf(gpu, "mismatch_bytes").value_or(0) != 0) {
         text += ", NOT CLEAN: " + bytes("mismatch_bytes") + " read back wrong";
       }

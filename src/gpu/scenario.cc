@@ -144,6 +144,19 @@ Status ReadNames(JsonReader& reader, SimulatedGpu& gpu, unsigned index,
   return {};
 }
 
+Status ReadKernels(JsonReader& reader, SimulatedGpu& gpu) {
+  const auto most = static_cast<std::int64_t>(gpu.memory_bytes());
+  RINGFENCE_ASSIGN(const std::int64_t skip, reader.IntOr("kernel_skip_bytes", 0, 0, most));
+  gpu.kernel_skip_bytes = static_cast<std::uint64_t>(skip);
+  RINGFENCE_ASSIGN(gpu.shared_residue_bytes,
+                   ReadNumber(reader, "shared_residue_bytes", 0, INT32_MAX));
+  RINGFENCE_ASSIGN(gpu.shared_bad_bytes, ReadNumber(reader, "shared_bad_bytes", 0, INT32_MAX));
+  RINGFENCE_ASSIGN(gpu.hidden_multiprocessors,
+                   ReadNumber(reader, "hidden_multiprocessors", 0, INT32_MAX));
+  RINGFENCE_ASSIGN(gpu.kernels_spill, reader.BoolOr("kernels_spill", false));
+  return {};
+}
+
 Result<SimulatedGpu> ReadGpu(const Json& value, unsigned index, const std::string& driver_version) {
   RINGFENCE_ASSIGN(JsonReader reader,
                    JsonReader::Open(value, "gpus[" + std::to_string(index) + "]"));
@@ -169,6 +182,7 @@ Result<SimulatedGpu> ReadGpu(const Json& value, unsigned index, const std::strin
   RINGFENCE_ASSIGN(gpu.cuda_failures, ReadFailures(reader, "fail"));
   RINGFENCE_ASSIGN(gpu.nvml_failures, ReadFailures(reader, "nvml_fail"));
   RINGFENCE_ASSIGN(gpu.bad_memory, ReadBadMemory(reader, gpu.memory_bytes()));
+  RINGFENCE_TRY(ReadKernels(reader, gpu));
   RINGFENCE_TRY(reader.Finish());
   return gpu;
 }
@@ -243,7 +257,12 @@ JsonObject GpuToJson(const SimulatedGpu& gpu) {
                     {"lost", gpu.lost},
                     {"fail", FailuresToJson(gpu.cuda_failures)},
                     {"nvml_fail", FailuresToJson(gpu.nvml_failures)},
-                    {"bad_memory", std::move(bad)}};
+                    {"bad_memory", std::move(bad)},
+                    {"kernel_skip_bytes", gpu.kernel_skip_bytes},
+                    {"shared_residue_bytes", gpu.shared_residue_bytes},
+                    {"shared_bad_bytes", gpu.shared_bad_bytes},
+                    {"hidden_multiprocessors", gpu.hidden_multiprocessors},
+                    {"kernels_spill", gpu.kernels_spill}};
 }
 
 }  // namespace

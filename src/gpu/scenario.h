@@ -58,6 +58,12 @@ struct SimulatedGpu {
   FailureSwitches cuda_failures;
   FailureSwitches nvml_failures;
   std::vector<BadByte> bad_memory;
+  // What our own kernels meet (sim/cuda_kernels.cc).
+  std::uint64_t kernel_skip_bytes = 0;       // at the end of each launch's memory: never come to
+  std::uint64_t shared_residue_bytes = 0;    // in on-chip shared memory, for each process's first
+  std::uint64_t shared_bad_bytes = 0;        // of it that keep nothing
+  std::uint32_t hidden_multiprocessors = 0;  // that no block is put on
+  bool kernels_spill = false;                // the driver's compiler finds too few registers
 
   std::uint64_t memory_bytes() const { return memory_mib << 20U; }
   std::uint64_t usable_bytes() const { return (memory_mib - reserved_mib) << 20U; }

@@ -4,10 +4,13 @@
 #include <chrono>
 #include <set>
 
+#include "base/bytes.h"
 #include "base/encoding.h"
-#include "gpu/count.h"
-#include "gpu/cuda_card.h"
+#include "crypto/random.h"
+#include "gpu/card.h"
+#include "gpu/cuda_driver.h"
 #include "gpu/inventory.h"
+#include "gpu/kernel_image.h"
 #include "gpu/library.h"
 #include "gpu/limits.h"
 #include "os/failpoint.h"
@@ -18,6 +21,8 @@ namespace {
 // The driver keeps some of a card for itself and some for our context: 1.5% of an H200. More than
 // this share out of reach means that something else holds it, and then nothing is proven.
 constexpr std::uint64_t kUnreachedShareMax = 32;  // one part in so many
+// So many times its size must have gone through a cache before we say that nothing older is in it.
+constexpr std::uint64_t kDisplacedTimes = 16;
 
 Result<std::vector<Gpu>> FindWanted(const Inventory& inventory,
                                     const std::vector<std::string>& uuids) {
@@ -84,46 +89,110 @@ Result<cuda::Device> FindDevice(const cuda::Api& api, const std::string& uuid) {
                "check /dev/nvidia-uvm and CUDA_VISIBLE_DEVICES"};
 }
 
-Result<ScrubResult> ScrubCard(const cuda::Api& api, const Gpu& gpu) {
-  const auto start = std::chrono::steady_clock::now();
-  RINGFENCE_ASSIGN(const cuda::Device device, FindDevice(api, gpu.uuid));
-  CudaCard card(api, gpu.uuid);
-  RINGFENCE_TRY(card.Open(device));
-  RINGFENCE_ASSIGN(const std::uint64_t warm_residue, card.Warm());
-  RINGFENCE_TRY(card.TakeAll());
-  if (card.taken_bytes() > gpu.memory_bytes) {
+std::uint64_t MicrosecondsSince(std::chrono::steady_clock::time_point start) {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                        std::chrono::steady_clock::now() - start)
+                                        .count());
+}
+
+Status CheckReach(const Gpu& gpu, std::uint64_t taken_bytes) {
+  if (taken_bytes > gpu.memory_bytes) {
     return Error{Code::kCorrupt, gpu.uuid + ": more memory was given out than the card has"};
   }
-  const std::uint64_t unreached = gpu.memory_bytes - card.taken_bytes();
-  if (unreached > gpu.memory_bytes / kUnreachedShareMax) {
+  if (gpu.memory_bytes - taken_bytes > gpu.memory_bytes / kUnreachedShareMax) {
     return Error{Code::kFailedPrecondition,
-                 gpu.uuid + ": only " + std::to_string(card.taken_bytes()) + " of " +
+                 gpu.uuid + ": only " + std::to_string(taken_bytes) + " of " +
                      std::to_string(gpu.memory_bytes) +
                      " bytes can be reached: something else holds the rest",
                  "end every process on the card first"};
   }
-  const auto not_zero = [](const Slice&, auto bytes) { return CountNonZero(bytes); };
-  const auto not_pattern = [](const Slice& slice, auto bytes) {
-    return CountDifferent(bytes, slice.pattern);
+  return {};
+}
+
+// The passes over all of a card's memory.
+Status ScrubMemory(Card& card, ScrubResult& result) {
+  const auto timed = [&](const char* name, const auto& pass) {
+    const auto start = std::chrono::steady_clock::now();
+    auto done = pass();
+    result.passes.push_back({name, MicrosecondsSince(start)});
+    return done;
   };
-  RINGFENCE_ASSIGN(const std::uint64_t residue, card.Count(not_zero));
-  RINGFENCE_TRY(card.FillPatterns());
+  RINGFENCE_ASSIGN(const std::uint64_t residue,
+                   timed("count residue", [&] { return card.Count(Content::kZeros); }));
+  RINGFENCE_TRY(timed("write pattern", [&] { return card.Fill(Content::kPattern); }));
   RINGFENCE_FAILPOINT("worker.overwritten");
-  RINGFENCE_ASSIGN(const std::uint64_t bad_pattern, card.Count(not_pattern));
-  RINGFENCE_TRY(card.FillZeros());
-  RINGFENCE_ASSIGN(const std::uint64_t bad_zeros, card.Count(not_zero));
+  RINGFENCE_ASSIGN(const std::uint64_t bad_pattern,
+                   timed("read pattern", [&] { return card.Count(Content::kPattern); }));
+  RINGFENCE_TRY(timed("write zeros", [&] { return card.Fill(Content::kZeros); }));
+  RINGFENCE_ASSIGN(const std::uint64_t bad_zeros,
+                   timed("read zeros", [&] { return card.Count(Content::kZeros); }));
+  result.residue_bytes += residue;
+  result.mismatch_bytes += bad_pattern + bad_zeros;
+  return {};
+}
+
+Result<ScrubResult> ScrubCard(CardDriver& driver, const Gpu& gpu, std::uint64_t seed) {
+  const auto start = std::chrono::steady_clock::now();
   ScrubResult result;
   result.uuid = gpu.uuid;
   result.memory_bytes = gpu.memory_bytes;
+  Card card(driver, gpu.uuid, seed);
+  RINGFENCE_TRY(card.Open());
+  // First, while shared memory is as it was found; and last, since reading memory leaves some of it
+  // in the caches that shared memory is cut from.
+  RINGFENCE_ASSIGN(result.mismatch_bytes, card.ClearOnChip(result.on_chip));
+  RINGFENCE_ASSIGN(result.residue_bytes, card.Warm());
+  RINGFENCE_TRY(card.TakeAll());
+  RINGFENCE_TRY(CheckReach(gpu, card.taken_bytes()));
   result.reached_bytes = card.taken_bytes();
-  result.residue_bytes = warm_residue + residue;
-  result.mismatch_bytes = bad_pattern + bad_zeros;
+  RINGFENCE_TRY(ScrubMemory(card, result));
+  OnChipScrub last;
+  RINGFENCE_ASSIGN(const std::uint64_t bad_last, card.ClearOnChip(last));
+  result.mismatch_bytes += bad_last;
+  last.shared_residue_bytes = result.on_chip.shared_residue_bytes;
+  if (last.multiprocessors_reached < result.on_chip.multiprocessors_reached) {
+    result.on_chip = last;
+  }
   RINGFENCE_TRY(card.Release());
-  result.duration_us =
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
-                                     std::chrono::steady_clock::now() - start)
-                                     .count());
+  result.duration_us = MicrosecondsSince(start);
   return result;
+}
+
+// What one card's scrub reached and what it did not, for people.
+void Account(const ScrubResult& result, ScrubReport& report) {
+  const OnChipScrub& chip = result.on_chip;
+  const auto bytes = [](std::uint64_t count) { return std::to_string(count) + " bytes of "; };
+  report.covered.push_back(result.uuid + ": " + bytes(result.reached_bytes) +
+                           "memory, overwritten and read back");
+  report.not_covered.push_back(result.uuid + ": " +
+                               bytes(result.memory_bytes - result.reached_bytes) +
+                               "memory that the driver holds back");
+  const auto on_chip = [&](const char* what, std::uint64_t reached, std::uint64_t all) {
+    if (reached > 0) {
+      report.covered.push_back(result.uuid + ": " + bytes(reached) + what + " on " +
+                               std::to_string(chip.multiprocessors_reached) +
+                               " multiprocessors, overwritten and read back");
+    }
+    if (reached < all) {
+      report.not_covered.push_back(result.uuid + ": " + bytes(all - reached) + what +
+                                   " that no kernel reaches");
+    }
+  };
+  on_chip("shared memory", chip.shared_reached_bytes, chip.shared_bytes);
+  on_chip("registers", chip.register_reached_bytes, chip.register_bytes);
+  if (chip.multiprocessors_reached < chip.multiprocessors) {
+    report.not_covered.push_back(
+        result.uuid + ": " + std::to_string(chip.multiprocessors - chip.multiprocessors_reached) +
+        " of " + std::to_string(chip.multiprocessors) + " multiprocessors, which ran no kernel");
+  }
+  // Each pass streams all of the memory through it, in one direction.
+  if (result.reached_bytes / kDisplacedTimes >= chip.l2_bytes) {
+    report.covered.push_back(result.uuid + ": " + bytes(chip.l2_bytes) +
+                             "L2 cache, displaced by the passes and not read back by itself");
+  } else {
+    report.not_covered.push_back(result.uuid + ": " + bytes(chip.l2_bytes) +
+                                 "L2 cache: too little memory went through it");
+  }
 }
 
 }  // namespace
@@ -146,14 +215,19 @@ Result<ScrubReport> Scrub(const std::string& driver_root, const std::vector<std:
     return Error{Code::kUnavailable, "cuDriverGetVersion: " + CudaWords(api, code)};
   }
   report.driver_version = CudaVersionText(version);
+  const Bytes seed = crypto::RandomBytes(sizeof(std::uint64_t));
+  report.kernels_digest = KernelDigest();
+  report.pattern = "16-byte vectors by place and seed " + Hex(seed) + ", then zeros";
   for (const Gpu& gpu : wanted) {
-    RINGFENCE_ASSIGN(ScrubResult result, ScrubCard(api, gpu));
-    report.not_covered.push_back(gpu.uuid + ": " +
-                                 std::to_string(result.memory_bytes - result.reached_bytes) +
-                                 " bytes of memory that the driver holds back");
+    RINGFENCE_ASSIGN(const cuda::Device device, FindDevice(api, gpu.uuid));
+    CudaDriver driver(api, gpu.uuid, device);
+    RINGFENCE_ASSIGN(ScrubResult result, ScrubCard(driver, gpu, GetBigEndian<std::uint64_t>(seed)));
+    Account(result, report);
     report.gpus.push_back(std::move(result));
   }
-  report.not_covered.emplace_back("on-chip shared memory, registers and caches of every card");
+  report.not_covered.emplace_back(
+      "constant, instruction and texture caches, the rest of L1, uniform registers, and memory of "
+      "firmware, copy and video engines, of every card");
   return report;
 }
 

@@ -211,6 +211,9 @@ std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
                            "/dev/tty", "/dev/ptmx", "/dev/pts"}) {
     add("--dev", path);
   }
+  // Of the box's own processes alone, with the kernel's knobs masked or read-only. CUDA names its
+  // threads there and does not start if it cannot.
+  add("--dev", "/proc");
   for (const char* path : {"/tmp", "/home/job", "/dev/shm"}) {
     add("--rw", path);
   }

@@ -10,7 +10,7 @@
 namespace ringfence::isolate {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
+constexpr std::int64_t kFormat = 1;  // of grants
 constexpr std::size_t kTextBytesMax = 512;
 constexpr std::size_t kValueBytesMax = 32 * 1024;
 constexpr std::size_t kEnvironmentBytesMax = 64 * 1024;
@@ -19,8 +19,6 @@ constexpr std::int64_t kPidsLeast = model::kPidsMin;
 constexpr std::int64_t kPidsMost = model::kPidsMax;
 constexpr std::int64_t kCpuMillisMost = 4'096'000;
 constexpr std::int64_t kRuntimeMostMs = std::int64_t{366} * 24 * 3600 * 1000;
-// What CanonicalJson can carry exactly.
-constexpr std::int64_t kCountMost = std::int64_t{1} << 53U;
 
 Error Bad(std::string field, std::string message, std::string hint = {}) {
   return Error{Code::kInvalidArgument, field + ": " + message, std::move(hint), field};
@@ -32,6 +30,10 @@ JsonArray ToArray(const std::vector<std::string>& texts) {
     array.emplace_back(text);
   }
   return array;
+}
+
+gpu::ScrubDetail Detail(int receipt_format) {
+  return receipt_format == 1 ? gpu::ScrubDetail::kBrief : gpu::ScrubDetail::kFull;
 }
 
 Json GrantToJson(const Grant& grant) {
@@ -167,45 +169,41 @@ Result<Grant> GrantFromJson(const Json& json) {
   return grant;
 }
 
-Result<GpuScrub> ScrubFromJson(const Json& json) {
-  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "receipt.gpus"));
-  GpuScrub scrub;
-  RINGFENCE_ASSIGN(scrub.uuid, reader.String("uuid", kNameBytesMax));
+Result<GpuScrub> ScrubFromJson(const Json& json, int format) {
+  RINGFENCE_ASSIGN(GpuScrub scrub, gpu::ScrubResultFromJson(json, "receipt.gpus", Detail(format)));
   if (!IsGpuUuid(scrub.uuid)) {
     return Bad("receipt.gpus.uuid", "is not a GPU's UUID");
   }
-  const auto count = [&](std::string_view name, std::uint64_t& into) -> Status {
-    RINGFENCE_ASSIGN(const std::int64_t value, reader.Int(name, 0, kCountMost));
-    into = static_cast<std::uint64_t>(value);
-    return {};
-  };
-  RINGFENCE_TRY(count("memory_bytes", scrub.memory_bytes));
-  RINGFENCE_TRY(count("reached_bytes", scrub.reached_bytes));
-  RINGFENCE_TRY(count("residue_bytes", scrub.residue_bytes));
-  RINGFENCE_TRY(count("mismatch_bytes", scrub.mismatch_bytes));
-  RINGFENCE_TRY(count("duration_us", scrub.duration_us));
-  RINGFENCE_TRY(reader.Finish());
   return scrub;
 }
 
 Result<Receipt> ReceiptFromJson(const Json& json) {
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "receipt"));
-  RINGFENCE_TRY(reader.Int("v", kFormat, kFormat));
+  RINGFENCE_ASSIGN(const std::int64_t format, reader.Int("v", 1, kReceiptFormat));
   Receipt receipt;
+  receipt.format = static_cast<int>(format);
   RINGFENCE_ASSIGN(receipt.id, reader.String("id", kNameBytesMax));
   RINGFENCE_ASSIGN(receipt.node, reader.String("node", kNameBytesMax));
   RINGFENCE_ASSIGN(receipt.lease, reader.String("lease", kNameBytesMax));
   RINGFENCE_ASSIGN(receipt.time, ReadTime(reader, "time"));
   RINGFENCE_ASSIGN(const auto gpus, reader.Array("gpus", model::kGpusPerLeaseMax));
   for (const Json* entry : gpus) {
-    RINGFENCE_ASSIGN(GpuScrub scrub, ScrubFromJson(*entry));
+    RINGFENCE_ASSIGN(GpuScrub scrub, ScrubFromJson(*entry, receipt.format));
     receipt.gpus.push_back(std::move(scrub));
   }
   RINGFENCE_ASSIGN(receipt.driver_version, reader.String("driver_version", kTextBytesMax));
   RINGFENCE_ASSIGN(receipt.kernel_driver, reader.String("kernel_driver", kTextBytesMax));
   RINGFENCE_ASSIGN(receipt.library_digest, reader.String("library_digest", kTextBytesMax));
   RINGFENCE_ASSIGN(receipt.simulated, reader.Bool("simulated"));
-  RINGFENCE_ASSIGN(receipt.not_covered, reader.Strings("not_covered", 64, kTextBytesMax));
+  const auto lines = [&](std::string_view name) {
+    return reader.Strings(name, gpu::kCoverLinesMax, kTextBytesMax);
+  };
+  if (receipt.format >= 2) {
+    RINGFENCE_ASSIGN(receipt.kernels_digest, reader.String("kernels_digest", kTextBytesMax));
+    RINGFENCE_ASSIGN(receipt.pattern, reader.String("pattern", kTextBytesMax));
+    RINGFENCE_ASSIGN(receipt.covered, lines("covered"));
+  }
+  RINGFENCE_ASSIGN(receipt.not_covered, lines("not_covered"));
   RINGFENCE_TRY(reader.Finish());
   if (!IsName(receipt.id) || !IsName(receipt.node) ||
       (!receipt.lease.empty() && !IsName(receipt.lease))) {
@@ -229,17 +227,10 @@ Result<Grant> OpenGrant(const crypto::PublicKey& server, std::string_view envelo
 Json ReceiptToJson(const Receipt& receipt) {
   JsonArray gpus;
   for (const GpuScrub& scrub : receipt.gpus) {
-    gpus.push_back(JsonObject{
-        {"uuid", scrub.uuid},
-        {"memory_bytes", static_cast<std::int64_t>(scrub.memory_bytes)},
-        {"reached_bytes", static_cast<std::int64_t>(scrub.reached_bytes)},
-        {"residue_bytes", static_cast<std::int64_t>(scrub.residue_bytes)},
-        {"mismatch_bytes", static_cast<std::int64_t>(scrub.mismatch_bytes)},
-        {"duration_us", static_cast<std::int64_t>(scrub.duration_us)},
-    });
+    gpus.push_back(gpu::ScrubResultToJson(scrub, Detail(receipt.format)));
   }
-  return JsonObject{
-      {"v", kFormat},
+  JsonObject object{
+      {"v", receipt.format},
       {"id", receipt.id},
       {"node", receipt.node},
       {"lease", receipt.lease},
@@ -251,6 +242,12 @@ Json ReceiptToJson(const Receipt& receipt) {
       {"simulated", receipt.simulated},
       {"not_covered", ToArray(receipt.not_covered)},
   };
+  if (receipt.format >= 2) {
+    object["kernels_digest"] = receipt.kernels_digest;
+    object["pattern"] = receipt.pattern;
+    object["covered"] = ToArray(receipt.covered);
+  }
+  return object;
 }
 
 std::string SealReceipt(const crypto::SigningKey& jailer, const Receipt& receipt) {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "crypto/ed25519.h"
+#include "gpu/scrub.h"
 
 namespace ringfence::isolate {
 
@@ -42,16 +43,14 @@ Result<Grant> OpenGrant(const crypto::PublicKey& server, std::string_view envelo
 // A scrub that reached less of a card than this says too little: somebody else held its memory.
 inline constexpr std::uint64_t kReachedPercentLeast = 90;
 
-struct GpuScrub {
-  std::string uuid;
-  std::uint64_t memory_bytes = 0;    // what the card has
-  std::uint64_t reached_bytes = 0;   // what could be allocated, overwritten and read back
-  std::uint64_t residue_bytes = 0;   // found not zero before anything was written
-  std::uint64_t mismatch_bytes = 0;  // read back other than written; not 0 means not scrubbed
-  std::uint64_t duration_us = 0;
-};
+using GpuScrub = gpu::ScrubResult;
+
+// Receipts of format 1 have neither what the chip keeps nor passes, kernels, pattern and what is
+// covered; they stay readable, and are shown as they were written.
+inline constexpr int kReceiptFormat = 2;
 
 struct Receipt {
+  int format = kReceiptFormat;
   std::string id;
   std::string node;
   std::string lease;  // empty: a scrub before the GPU's first lease, or by an operator
@@ -60,8 +59,11 @@ struct Receipt {
   std::string driver_version;
   std::string kernel_driver;   // first line of the driver's version file
   std::string library_digest;  // "sha256:..." of the CUDA driver library that did it
+  std::string kernels_digest;  // "sha256:..." of the kernels that it ran
+  std::string pattern;         // what the memory was overwritten with
   bool simulated = false;
-  std::vector<std::string> not_covered;  // what the scrub cannot reach, for people
+  std::vector<std::string> covered;      // what the scrub reached, for people
+  std::vector<std::string> not_covered;  // what it did not
 };
 
 std::string SealReceipt(const crypto::SigningKey& jailer, const Receipt& receipt);

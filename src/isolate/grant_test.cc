@@ -103,6 +103,11 @@ TEST_F(GrantTest, AReceiptIsNotAGrant) {
   receipt.id = "receipt-1";
   receipt.node = "node-1";
   receipt.gpus = {{"GPU-1", 100, 90, 5, 0, 12}};
+  receipt.gpus[0].on_chip = {132, 131, 30, 20, 10, 9, 8, 7};
+  receipt.gpus[0].passes = {{"count residue", 33}};
+  receipt.kernels_digest = "sha256:01";
+  receipt.pattern = "zeros";
+  receipt.covered = {"memory"};
   receipt.simulated = true;
   receipt.not_covered = {"registers"};
   const std::string envelope = SealReceipt(key_, receipt);
@@ -112,6 +117,29 @@ TEST_F(GrantTest, AReceiptIsNotAGrant) {
   EXPECT_EQ(OpenGrant(key_.public_key(), envelope).error().code, Code::kPermissionDenied);
   EXPECT_EQ(OpenReceipt(crypto::SigningKey::Generate().public_key(), envelope).error().code,
             Code::kPermissionDenied);
+}
+
+TEST_F(GrantTest, AReceiptOfTheFirstFormatStaysReadable) {
+  const std::string payload =
+      R"({"driver_version":"13.0","gpus":[{"duration_us":12,"memory_bytes":100,"mismatch_bytes":0,)"
+      R"("reached_bytes":90,"residue_bytes":5,"uuid":"GPU-1"}],"id":"receipt-1",)"
+      R"("kernel_driver":"x","lease":"","library_digest":"sha256:00","node":"node-1",)"
+      R"("not_covered":["registers"],"simulated":true,"time":"2026-11-15T08:00:00.000Z","v":1})";
+  const auto open = [&](const std::string& text) {
+    return OpenReceipt(key_.public_key(), crypto::SignEnvelope(key_, kReceiptType, text));
+  };
+  const auto opened = open(payload);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  EXPECT_EQ(opened->gpus[0].reached_bytes, 90U);
+  EXPECT_EQ(CanonicalJson(ReceiptToJson(*opened)), payload);
+  // Nothing of the second format is let into the first, and nothing of it may be missing.
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = payload;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  EXPECT_FALSE(open(with(R"("v":1)", R"("v":2)")).has_value());
+  EXPECT_FALSE(open(with(R"("v":1)", R"("v":3)")).has_value());
+  EXPECT_FALSE(open(with(R"("v":1)", R"("pattern":"","v":1)")).has_value());
 }
 
 TEST_F(GrantTest, IncidentRoundTrip) {

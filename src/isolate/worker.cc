@@ -117,6 +117,9 @@ os::LandlockRules Rules(const WorkerPlace& place, const WorkerTask& task) {
   for (const gpu::DeviceNode& node : task.nodes) {
     add(node.path, os::PathUse::kDevice);
   }
+  // CUDA gives its threads names, by writing to /proc/self/task/N/comm, and does not start if it
+  // cannot. We are the worker's process already: this is its own folder, and no other's.
+  add("/proc/self", os::PathUse::kDevice);
   const std::string inside = DriverRootInside(place);
   if (inside != "/") {
     add(inside, os::PathUse::kRead);
@@ -130,9 +133,21 @@ os::LandlockRules Rules(const WorkerPlace& place, const WorkerTask& task) {
   return rules;
 }
 
+// CUDA does not start without a local socket of packets. Those of a stream or of datagrams, by
+// which services of the machine are spoken to, it can do without.
+std::vector<os::SeccompRule> DenySocketsButCudas() {
+  constexpr int kLocal = 1;       // AF_UNIX
+  constexpr int kNotFamily = 97;  // EAFNOSUPPORT
+  std::vector<os::SeccompRule> rules = os::DenySocketsExcept({kLocal});
+  for (const std::uint64_t type : {1U, 2U}) {  // SOCK_STREAM, SOCK_DGRAM
+    rules.push_back({"socket", kNotFamily, {{0, 0xffffffffU, kLocal}, {1, 0xfU, type}}});
+  }
+  return rules;
+}
+
 Status EnterSeccomp() {
   std::vector<os::SeccompRule> rules = os::DenySystemAdministration();
-  for (const auto& more : {os::DenyNewProcesses(), os::DenySocketsExcept({})}) {
+  for (const auto& more : {os::DenyNewProcesses(), DenySocketsButCudas()}) {
     rules.insert(rules.end(), more.begin(), more.end());
   }
   return os::EnterSeccompDenyList(rules);

@@ -42,8 +42,7 @@ Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& repor
                        std::to_string(result->memory_bytes) + " bytes were reached",
                    "find out who else holds its memory"};
     }
-    scrubs.push_back({result->uuid, result->memory_bytes, result->reached_bytes,
-                      result->residue_bytes, result->mismatch_bytes, result->duration_us});
+    scrubs.push_back(*result);
   }
   if (report.gpus.size() != gpus.size()) {
     return Error{Code::kUnavailable, "the worker's report covers other cards too"};
@@ -238,7 +237,10 @@ void Desk::FinishScrub(std::uint32_t id, const std::string& lease,
     receipt.driver_version = parsed.driver_version;
     receipt.kernel_driver = parsed.kernel_driver;
     receipt.library_digest = parsed.library_digest;
+    receipt.kernels_digest = parsed.kernels_digest;
+    receipt.pattern = parsed.pattern;
     receipt.simulated = parsed.simulated;
+    receipt.covered = parsed.covered;
     receipt.not_covered = parsed.not_covered;
     std::string envelope = isolate::SealReceipt(parts_.identity.key, receipt);
     std::vector<std::string> uuids;

@@ -15,6 +15,7 @@
 #include "gpu/limits.h"
 #include "gpu/scrub.h"
 #include "os/failpoint.h"
+#include "os/file.h"
 #include "os/privileges.h"
 
 namespace ringfence {
@@ -85,6 +86,9 @@ int Main(const std::vector<std::string_view>& words) {
   if (!arguments.has_value()) {
     return Fail(arguments.error(), kExitUsage);
   }
+  // Held open: Landlock's rule for our own folder of /proc (isolate/worker.cc) is bound to it as it
+  // is now, and the kernel must not forget it and make it anew.
+  const Result<os::UniqueFd> own = os::OpenRead("/proc/self");
   const Result<std::string> text = Run(*arguments);
   if (!text.has_value()) {
     return Fail(text.error(), 1);

@@ -1,8 +1,11 @@
 // What the CUDA driver answers, right and wrong calls alike; as nvml_questions.cc.
 
 #include <array>
+#include <cstring>
 #include <vector>
 
+#include "gpu/kernel_image.h"
+#include "gpu/scrub_kernels.h"
 #include "questions.h"
 
 namespace ringfence::gpu {
@@ -24,8 +27,8 @@ void AskBeforeInit(const cuda::Api& api, Table& table) {
 }
 
 void AskWords(const cuda::Api& api, Table& table) {
-  for (const int code :
-       {0, 1, 2, 3, 46, 100, 101, 201, 214, 304, 400, 500, 700, 719, 800, 801, 999}) {
+  for (const int code : {0,   1,   2,   3,   46,  100, 101, 200, 201, 209, 214,
+                         218, 222, 304, 400, 500, 700, 719, 800, 801, 999}) {
     const char* name = nullptr;
     const char* words = nullptr;
     table.Want("cuGetErrorName(" + std::to_string(code) + ")",
@@ -124,6 +127,93 @@ void AskMemory(const cuda::Api& api, Table& table) {
   table.Want("cuMemFreeHost", api.cuMemFreeHost(host), 0);
 }
 
+// Fills 64 KiB by our own kernel and counts what one changed byte makes of it.
+void AskLaunch(const cuda::Api& api, cuda::Module module, Table& table) {
+  constexpr std::size_t kBytes = 65536;
+  constexpr unsigned int kBlocks = 4;
+  cuda::Function fill = nullptr;
+  cuda::Function count = nullptr;
+  (void)api.cuModuleGetFunction(&fill, module, kernels::kFillName);
+  (void)api.cuModuleGetFunction(&count, module, kernels::kCountName);
+  cuda::DevicePointer memory = 0;
+  (void)api.cuMemAlloc_v2(&memory, kBytes);
+  void* tallies = nullptr;
+  (void)api.cuMemHostAlloc(&tallies, kBlocks * kernels::kWarps * sizeof(kernels::Tally), 0);
+  std::uint64_t vectors = kBytes / kernels::kVectorBytes;
+  std::uint64_t first = 5;
+  std::uint64_t seed = 0x0123456789abcdefULL;
+  std::uint32_t mask = 0xffffffffU;
+  void* arguments[] = {&memory, &vectors, &first, &seed, &mask, &tallies};
+  const auto launch = [&](cuda::Function function, unsigned int blocks, unsigned int shared) {
+    return api.cuLaunchKernel(function, blocks, 1, 1, kernels::kThreads, 1, 1, shared, nullptr,
+                              arguments, nullptr);
+  };
+  const auto sum = [&](std::uint64_t kernels::Tally::* member) {
+    std::uint64_t total = 0;
+    for (unsigned int i = 0; i < kBlocks * kernels::kWarps; ++i) {
+      total += static_cast<kernels::Tally*>(tallies)[i].*member;
+    }
+    return total;
+  };
+  const auto clear = [&] {
+    std::memset(tallies, 0, kBlocks * kernels::kWarps * sizeof(kernels::Tally));
+  };
+  clear();
+  table.Want("cuLaunchKernel of no blocks", launch(fill, 0, 0), 1);
+  table.Want("cuLaunchKernel with too much shared memory", launch(fill, kBlocks, 1U << 20U), 1);
+  table.Want("cuLaunchKernel(NULL)", launch(nullptr, kBlocks, 0), 400);
+  table.Want("cuLaunchKernel of fill", launch(fill, kBlocks, 0), 0);
+  table.Want("cuCtxSynchronize", api.cuCtxSynchronize(), 0);
+  table.Want("vectors filled", sum(&kernels::Tally::vectors), vectors);
+  kernels::Vector last{};
+  (void)api.cuMemcpyDtoH_v2(&last, memory + kBytes - sizeof last, sizeof last);
+  const kernels::Vector expected = kernels::PatternAt(first + vectors - 1, seed);
+  table.Want("the last one is as this program computes it",
+             std::memcmp(&last, &expected, sizeof last) == 0, true);
+  clear();
+  (void)launch(count, kBlocks, 0);
+  (void)api.cuCtxSynchronize();
+  table.Want("bytes counted as wrong", sum(&kernels::Tally::wrong_bytes), 0);
+  const unsigned char changed = static_cast<unsigned char>(~expected.word[0]);
+  (void)api.cuMemsetD8_v2(memory + kBytes - sizeof last, changed, 1);
+  clear();
+  (void)launch(count, kBlocks, 0);
+  (void)api.cuCtxSynchronize();
+  table.Want("bytes counted as wrong after one was changed", sum(&kernels::Tally::wrong_bytes), 1);
+  (void)api.cuMemFreeHost(tallies);
+  (void)api.cuMemFree_v2(memory);
+}
+
+void AskModules(const cuda::Api& api, Table& table) {
+  cuda::Module module = nullptr;
+  cuda::Function function = nullptr;
+  int value = -1;
+  constexpr const char* kNewer = ".version 99.0\n.target sm_80\n.address_size 64\n";
+  table.Want("cuModuleLoadData of no PTX", api.cuModuleLoadData(&module, "nothing of the kind"),
+             200);
+  table.Want("cuModuleLoadData of unheard-of PTX", api.cuModuleLoadData(&module, kNewer), 222);
+  table.Want("cuModuleLoadData(NULL)", api.cuModuleLoadData(nullptr, KernelImage()), 1);
+  table.Want("cuModuleLoadData", api.cuModuleLoadData(&module, KernelImage()), 0);
+  table.Want("cuModuleGetFunction of nothing",
+             api.cuModuleGetFunction(&function, module, "no_such_kernel"), 500);
+  table.Want("cuModuleGetFunction",
+             api.cuModuleGetFunction(&function, module, kernels::kOnChipName), 0);
+  table.Want("cuFuncGetAttribute of registers",
+             api.cuFuncGetAttribute(&value, cuda::kRegisters, function), 0);
+  table.Want("are all that a thread is to hold", value >= static_cast<int>(kernels::kHeldRegisters),
+             true);
+  table.Note("registers", value);
+  table.Want("cuFuncGetAttribute of local memory",
+             api.cuFuncGetAttribute(&value, cuda::kLocalBytes, function), 0);
+  table.Want("is none", value, 0);
+  table.Want("cuFuncSetAttribute of too much shared memory",
+             api.cuFuncSetAttribute(function, cuda::kDynamicSharedBytesMax, 1 << 20), 1);
+  table.Want("cuFuncSetAttribute",
+             api.cuFuncSetAttribute(function, cuda::kDynamicSharedBytesMax, 65536), 0);
+  AskLaunch(api, module, table);
+  table.Want("cuModuleUnload", api.cuModuleUnload(module), 0);
+}
+
 void AskContexts(const cuda::Api& api, cuda::Device device, Table& table) {
   cuda::Context context = nullptr;
   cuda::Context current = nullptr;
@@ -140,6 +230,7 @@ void AskContexts(const cuda::Api& api, cuda::Device device, Table& table) {
   table.Want("cuCtxGetDevice", api.cuCtxGetDevice(&number), 0);
   table.Want("is its device", number, device);
   AskMemory(api, table);
+  AskModules(api, table);
   table.Want("cuCtxPopCurrent_v2", api.cuCtxPopCurrent_v2(&current), 0);
   table.Want("cuMemAlloc_v2 after the pop", api.cuMemAlloc_v2(&pointer, 4096), 201);
   table.Want("cuCtxPushCurrent_v2", api.cuCtxPushCurrent_v2(context), 0);

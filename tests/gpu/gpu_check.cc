@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -20,6 +18,7 @@
 #include "gpu/scrub.h"
 #include "gpu/simulated_root.h"
 #include "questions.h"
+#include "simulated.h"
 
 namespace ringfence::gpu {
 namespace {
@@ -46,20 +45,27 @@ Status TryScrub(const std::string& root, Table& table) {
   RINGFENCE_ASSIGN(const ScrubReport report, Scrub(root, uuids));
   std::printf("\n### Scrub\n\n```json\n%s\n```\n", ScrubReportToJson(report).c_str());
   std::printf(
-      "\n| card | memory | reached | residue | mismatch | time | over the bus |\n"
+      "\n| card | memory | reached | residue | mismatch | time | passes |\n"
       "|---|---|---|---|---|---|---|\n");
   for (const ScrubResult& gpu : report.gpus) {
-    constexpr int kReadPasses = 3;
-    const double seconds = static_cast<double>(gpu.duration_us) / 1e6;
+    std::uint64_t passes_us = 0;
+    for (const ScrubPass& pass : gpu.passes) {
+      passes_us += pass.duration_us;
+    }
     std::printf(
-        "| %s%s | %.2f GiB | %.2f GiB (%.2f%%) | %llu B | %llu B | %.2f s | %.1f GB/s |\n",
+        "| %s%s | %.2f GiB | %.2f GiB (%.2f%%) | %llu B | %llu B | %.2f s | %zu in %.1f ms |\n",
         gpu.uuid.c_str(), report.simulated ? " (simulated)" : "",
         static_cast<double>(gpu.memory_bytes) / (1 << 30),
         static_cast<double>(gpu.reached_bytes) / (1 << 30),
         100.0 * static_cast<double>(gpu.reached_bytes) / static_cast<double>(gpu.memory_bytes),
         static_cast<unsigned long long>(gpu.residue_bytes),
-        static_cast<unsigned long long>(gpu.mismatch_bytes), seconds,
-        kReadPasses * static_cast<double>(gpu.reached_bytes) / 1e9 / seconds);
+        static_cast<unsigned long long>(gpu.mismatch_bytes),
+        static_cast<double>(gpu.duration_us) / 1e6, gpu.passes.size(),
+        static_cast<double>(passes_us) / 1e3);
+    table.Want("multiprocessors of " + gpu.uuid + " reached", gpu.on_chip.multiprocessors_reached,
+               gpu.on_chip.multiprocessors);
+    table.Want("registers of " + gpu.uuid + " reached", gpu.on_chip.register_reached_bytes > 0,
+               true);
     table.Want("scrub of " + gpu.uuid + " mismatches", gpu.mismatch_bytes, 0);
   }
   return {};
@@ -98,24 +104,6 @@ int Run(const std::string& root) {
   return RunStep("Inventory and scrub", &TryScrub, root) + asked == 0 ? 0 : 1;
 }
 
-int Simulate(const std::string& libraries) {
-  std::error_code error;
-  std::string name = (std::filesystem::temp_directory_path(error) / "ringfence-gpu-check-XXXXXX");
-  if (mkdtemp(name.data()) == nullptr) {
-    std::fprintf(stderr, "gpu_check: no temporary folder can be made\n");
-    return 2;
-  }
-  int result = 2;
-  const Status made = MakeSimulatedRoot(name, libraries, R"({"gpus":[{}]})");
-  if (made.has_value()) {
-    result = Run(name);
-  } else {
-    std::fprintf(stderr, "gpu_check: %s\n", made.error().message.c_str());
-  }
-  std::filesystem::remove_all(name, error);
-  return result;
-}
-
 }  // namespace
 }  // namespace ringfence::gpu
 
@@ -125,7 +113,7 @@ int main(int argc, char** argv) {
     return ringfence::gpu::Run(argv[2]);
   }
   if (option == "--simulate") {
-    return ringfence::gpu::Simulate(argv[2]);
+    return ringfence::gpu::WithSimulatedRoot(argv[2], ringfence::gpu::Run);
   }
   std::fprintf(stderr, "usage: gpu_check --driver-root R | --simulate LIB-FOLDER\n");
   return 2;

@@ -1,14 +1,16 @@
 #!/bin/bash
 # What `make gpu-test` runs on a machine with an NVIDIA GPU: our declarations against the vendor's
-# headers, the same questions to the vendor's libraries and to our stand-ins, the inventory, and a
-# scrub of every card. Needs the built tests (gpu_check, sim/lib) and g++; prints Markdown.
+# headers, the same questions to the vendor's libraries and to our stand-ins, the inventory, a scrub of
+# every card, how far the scrub is from the memory's own speed, and, where there is an nvcc, whether the
+# kernels that are built in are what it makes of their source. Needs the built tests (gpu_check,
+# scrub_bench, sim/lib) and g++; prints Markdown.
 #
 #   tests/gpu/run.sh [BUILD-FOLDER]      default: build/test
 #   DRIVER_ROOT=/                        where the driver is
 #   VENDOR_INCLUDE=DIR                   where nvml.h and cuda.h are; looked for when not given
 #
 # Exit status 0: everything was checked and right. A check that could not be made is a failure.
-set -u
+set -u -o pipefail
 source_folder=$(cd "$(dirname "$0")/../.." && pwd)
 build=${1:-$source_folder/build/test}
 driver_root=${DRIVER_ROOT:-/}
@@ -70,6 +72,28 @@ echo
   echo "**WRONG**: the stand-ins do not answer their own table; run gpu_check --simulate"
   failures=$((failures + 1))
 }
+echo
+echo "## Scrub against the memory's own speed"
+echo
+echo '```json'
+bench=$("$build/tests/scrub_bench" --driver-root "$driver_root") || failures=$((failures + 1))
+echo "$bench"
+echo '```'
+ratio=$(echo "$bench" | sed -n 's/.*"ratio":\([0-9.]*\).*/\1/p')
+if awk "BEGIN { exit !(${ratio:-99} <= 1.15) }"; then
+  echo "overwriting and reading back takes ${ratio} of memset and read: at most 1.15"
+else
+  echo "**WRONG**: overwriting and reading back takes ${ratio:-?} of memset and read, more than 1.15"
+  failures=$((failures + 1))
+fi
+echo
+if command -v "${NVCC:-nvcc}" > /dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+  echo "## Kernels and their source"
+  echo
+  "$source_folder/scripts/kernels.sh" check | tail -1 || failures=$((failures + 1))
+else
+  echo "no nvcc here: that the kernels are what it makes of their source was not tried"
+fi
 echo
 echo "gpu-test: $failures part(s) failed"
 [ "$failures" -eq 0 ]
