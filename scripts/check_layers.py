@@ -37,6 +37,7 @@ DOORS = [  # the first that matches decides
         {"os"},
         KERNEL,
     ),
+    Door(r"nftables/.*", {"os"}, "libnftables"),
     Door(r"openssl/.*", {"crypto", "net"}, "OpenSSL"),
     Door(r"boost/(asio|beast).*", {"net"}, "Asio and Beast"),
     Door(r"yaml-cpp/.*", {"wire"}, "yaml-cpp"),
@@ -62,6 +63,11 @@ EXEMPTIONS = [
         "src/store/postgres_library.cc",
         r"dlfcn\.h",
         "libpq is loaded when a PostgreSQL database is opened: it would slow every other start",
+    ),
+    Exemption(
+        "src/isolate/network_places_test.h",
+        r"(arpa/inet\.h|fcntl\.h|poll\.h|sched\.h|signal\.h|sys/(socket|wait)\.h|unistd\.h)",
+        "part of the network's tests: processes in namespaces, and sockets inside them",
     ),
     Exemption(
         "src/jailer/harness_test.h",

@@ -17,6 +17,7 @@ constexpr std::size_t kChunksPerRequest = 8;
 // Output that comes within this time travels together.
 constexpr std::chrono::milliseconds kGather{5};
 constexpr std::size_t kEndingBytesMax = 2048;
+constexpr std::string_view kDeniedLine = "\ndenied ";
 constexpr std::size_t kLinksKept = 4;
 constexpr int kScrubTriesMax = 5;
 constexpr std::chrono::milliseconds kScrubPauseFirst{250};
@@ -263,8 +264,16 @@ std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const st
 
 void LeaseRunner::Finish(const std::stop_token& stop, Link& link, const std::string& lease,
                          const std::vector<std::string>& gpus, const std::string& ending) {
-  const auto said = link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/step",
-                                   JsonObject{{"step", "ended"}, {"ending", ending}});
+  // The second line, where there is one, is what the firewall denied.
+  JsonObject news{{"step", "ended"}, {"ending", ending.substr(0, ending.find('\n'))}};
+  if (const std::size_t at = ending.find(kDeniedLine); at != std::string::npos) {
+    auto denied = ParseJson(ending.substr(at + kDeniedLine.size()), kEndingBytesMax);
+    if (denied.has_value()) {
+      news["denied"] = std::move(denied).value();
+    }
+  }
+  const auto said =
+      link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/step", std::move(news));
   if (!said.has_value()) {
     os::Log(os::Level::kWarning, "end_not_reported",
             {{"lease", lease}, {"why", said.error().message}});

@@ -18,6 +18,7 @@ CommandTable AuditCommands();
 CommandTable AuditVerifyCommands();
 CommandTable TokenCommands();
 CommandTable PolicyCommands();
+CommandTable NetworkCommands();
 CommandTable ConfigCommands();
 CommandTable DaemonCommands();
 CommandTable BackupCommands();

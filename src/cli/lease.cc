@@ -77,6 +77,24 @@ void ShowSteps(Console& console, const Json& lease, Timestamp now) {
   table.Print(console);
 }
 
+void ShowDenied(Console& console, const Json& lease) {
+  const Json* denied = Field(lease, "denied");
+  if (denied == nullptr) {
+    return;
+  }
+  FactList facts;
+  facts.Add("Denied", TextOf(*denied, "packets") + " packets, by the firewall");
+  facts.Print(console);
+  Table table({"  TO", "PORT", "PACKETS"});
+  for (const Json& flow : ArrayOf(*denied, "flows")) {
+    table.Add({"  " + TextOf(flow, "to"), TextOf(flow, "protocol") + "/" + TextOf(flow, "port"),
+               TextOf(flow, "packets")});
+  }
+  if (!table.empty()) {
+    table.Print(console);
+  }
+}
+
 void ShowReceipts(Console& console, const Json& receipts) {
   for (const Json& item : ArrayOf(receipts, "items")) {
     const Json* receipt = Field(item, "receipt");
@@ -151,6 +169,7 @@ Result<int> Show(Invocation& invocation) {
   facts.Add("Ended", when("ended"));
   facts.Print(console);
   ShowSteps(console, lease, now);
+  ShowDenied(console, lease);
   if (!ArrayOf(lease, "receipts").empty()) {
     RINGFENCE_ASSIGN(const Json receipts, api->Get(Target("/v1/leases", id, "/receipts")));
     ShowReceipts(console, receipts);

@@ -90,6 +90,9 @@ Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeSta
                        "--log-format",
                        settings.Text(Setting::kLogFormat)};
   options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  if (const std::string uplink = settings.Text(Setting::kNodeUplink); !uplink.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--uplink", uplink});
+  }
   if (!start.join_token_file.empty()) {
     options.arguments.insert(options.arguments.end(), {"--join-token-file", start.join_token_file});
   }

@@ -45,6 +45,8 @@ constexpr SettingSpec kTable[kSettingCount] = {
      "", "scenario file of the simulated GPUs; without one: eight of one model"},
     {Setting::kNodeUidBase, "node.uid_base", "RINGFENCE_UID_BASE", "", ValueKind::kNumber,
      "1000000000", "first of the user ids that boxes are mapped to", "", 100000, 2000000000},
+    {Setting::kNodeUplink, "node.uplink", "RINGFENCE_UPLINK", "", ValueKind::kText, "",
+     "interface by which boxes reach the addresses that policy opens; without one: none"},
     {Setting::kPolicyFolder, "policy.folder", "RINGFENCE_POLICY", "policy", ValueKind::kFolder,
      "<state>/policy", "folder of the policy's YAML files"},
     {Setting::kLogLevel, "log.level", "RINGFENCE_LOG_LEVEL", "log-level", ValueKind::kWord, "info",

@@ -33,6 +33,7 @@ enum class Setting {
   kNodeDriverRoot,
   kNodeScenario,
   kNodeUidBase,
+  kNodeUplink,
   kPolicyFolder,
   kLogLevel,
   kLogFormat,
@@ -42,7 +43,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 22;
+inline constexpr std::size_t kSettingCount = 23;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

@@ -198,6 +198,9 @@ std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
     options.emplace_back(option);
     options.push_back(path);
   };
+  if (spec.grant.network.has_value()) {
+    add("--network", "wait");
+  }
   add("--ls", "/");
   for (const BoxFile& file : spec.system_files) {
     if (!file.box_path.starts_with("/etc")) {

@@ -45,6 +45,10 @@ constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2
   _exit(kExitNotConfined);
 }
 
+// With this option (and a value that says what it does) the box gets a network: the command starts
+// once the jailer says that it is there, and may use ports.
+constexpr const char* kNetworkOption = "--network";
+
 std::uint64_t RightsOf(const char* option) {
   if (std::strcmp(option, "--rx") == 0) {
     return landlock::kReadExecRights;
@@ -80,14 +84,33 @@ void Allow(int ruleset, int abi, const char* path, std::uint64_t rights) {
   (void)close(fd);
 }
 
-// The command's own domain: the places named, no TCP port, no signal or abstract socket out.
+bool IsNetwork(const char* option) { return std::strcmp(option, kNetworkOption) == 0; }
+
+bool WantsNetwork(char** options) {
+  for (char** at = options; std::strcmp(*at, "--") != 0; at += 2) {
+    if (IsNetwork(*at)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The command's own domain: the places named, no signal or abstract socket out, and without a
+// network no TCP port.
 void ConfineCommand(int abi, char** options) {
-  const int ruleset = landlock::CreateRuleset(abi);
+  landlock::RulesetAttr attr{landlock::FsRightsOf(abi), landlock::NetRightsOf(abi),
+                             landlock::ScopesOf(abi)};
+  if (WantsNetwork(options)) {
+    attr.handled_access_net = 0;  // which ports is the firewall's to say
+  }
+  const int ruleset = static_cast<int>(syscall(landlock::kSysCreateRuleset, &attr, sizeof attr, 0));
   if (ruleset < 0) {
     Refuse("Landlock ruleset");
   }
   for (char** at = options; std::strcmp(*at, "--") != 0; at += 2) {
-    Allow(ruleset, abi, at[1], RightsOf(at[0]));
+    if (!IsNetwork(*at)) {
+      Allow(ruleset, abi, at[1], RightsOf(at[0]));
+    }
   }
   if (landlock::RestrictSelf(ruleset) != 0) {
     Refuse("Landlock");
@@ -191,12 +214,25 @@ void ReapAll(pid_t command) {
 char** FindCommand(int argc, char** argv) {
   int at = 1;
   while (at < argc && std::strcmp(argv[at], "--") != 0) {
-    if (RightsOf(argv[at]) == 0 || at + 1 >= argc) {
+    if ((RightsOf(argv[at]) == 0 && !IsNetwork(argv[at])) || at + 1 >= argc) {
       return nullptr;
     }
     at += 2;
   }
   return at + 1 < argc ? argv + at + 1 : nullptr;
+}
+
+// Until the jailer has put the wire in: before, nothing would be counted, and a job that tries at
+// once would find no network. Nothing but "go" lets it run.
+void AwaitNetwork() {
+  char word[8] = {};
+  ssize_t got = 0;
+  do {
+    got = read(kStatusFd, word, sizeof word);
+  } while (got < 0 && errno == EINTR);
+  if (got != 3 || std::memcmp(word, "go\n", 3) != 0) {
+    _exit(kExitJailerGone);
+  }
 }
 
 }  // namespace
@@ -225,6 +261,9 @@ int main(int argc, char** argv) {
   const int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) {
     Refuse("signalfd");
+  }
+  if (WantsNetwork(argv + 1)) {
+    AwaitNetwork();
   }
   const pid_t child = fork();
   if (child < 0) {

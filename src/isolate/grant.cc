@@ -41,7 +41,7 @@ Json GrantToJson(const Grant& grant) {
   for (const auto& [name, value] : grant.environment) {
     environment.push_back(JsonObject{{"name", name}, {"value", value}});
   }
-  return JsonObject{
+  JsonObject object{
       {"v", kFormat},
       {"lease", grant.lease},
       {"node", grant.node},
@@ -57,6 +57,10 @@ Json GrantToJson(const Grant& grant) {
       {"start_before", FormatTime(grant.start_before)},
       {"runtime_max_ms", static_cast<std::int64_t>(grant.runtime_max.count())},
   };
+  if (grant.network.has_value()) {
+    object["network"] = NetworkToJson(*grant.network);
+  }
+  return object;
 }
 
 Result<Timestamp> ReadTime(JsonReader& reader, std::string_view name) {
@@ -154,6 +158,10 @@ Result<Grant> GrantFromJson(const Json& json) {
                    reader.Strings("command", model::kCommandWordsMax, model::kCommandBytesMax));
   RINGFENCE_ASSIGN(grant.environment, ReadEnvironment(reader));
   RINGFENCE_TRY(ReadLimits(reader, grant));
+  if (reader.Has("network")) {
+    RINGFENCE_ASSIGN(const Json* const network, reader.Any("network"));
+    RINGFENCE_ASSIGN(grant.network, NetworkFromJson(*network));
+  }
   RINGFENCE_TRY(reader.Finish());
   if (!IsName(grant.lease)) {
     return Bad("grant.lease", "is not a name");

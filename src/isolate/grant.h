@@ -4,6 +4,7 @@
 // signed. Both travel as DSSE envelopes through the agent, which can read but not forge them.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "base/time.h"
 #include "crypto/ed25519.h"
 #include "gpu/scrub.h"
+#include "isolate/network_grant.h"
 
 namespace ringfence::isolate {
 
@@ -34,6 +36,7 @@ struct Grant {
   Timestamp issued;
   Timestamp start_before;  // not startable later: bounds replay after the jailer lost its records
   Milliseconds runtime_max{};
+  std::optional<NetworkGrant> network;  // none: the box has no network at all
 };
 
 std::string SealGrant(const crypto::SigningKey& server, const Grant& grant);

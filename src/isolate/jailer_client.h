@@ -30,8 +30,10 @@ struct JailerHello {
 struct StartedBox {
   os::UniqueFd out;  // the job's standard output, to end of file
   os::UniqueFd err;
-  os::UniqueFd exit;  // one line when the box has ended and nothing of it is left:
-                      // "exited CODE\n", "signalled N\n", "timeout\n", "oom\n" or "failed REASON\n"
+  os::UniqueFd exit;  // a line when the box has ended and nothing of it is left:
+                      // "exited CODE\n", "signalled N\n", "timeout\n", "oom\n" or "failed
+                      // REASON\n"; a second one where the firewall denied it something:
+                      // "denied JSON\n"
 };
 
 enum class BoxState : std::uint8_t {

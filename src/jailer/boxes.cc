@@ -20,6 +20,7 @@ constexpr std::size_t kStatusLineBytesMax = 64;
 constexpr auto kGrace = std::chrono::seconds(10);
 constexpr auto kStartMax = std::chrono::seconds(60);
 constexpr auto kTakeDownMax = std::chrono::seconds(30);
+constexpr auto kDeniedPause = std::chrono::seconds(10);  // between two looks at what was denied
 constexpr auto kTakeDownPause = std::chrono::seconds(1);
 
 // "exited N" or "signalled N", as ringfence-init writes them and nothing else can.
@@ -92,6 +93,50 @@ Status Boxes::Launch(Box& box) {
   return {};
 }
 
+Status Boxes::Connect(const Box& box, int pid) {
+  const isolate::Grant& grant = box.plan.grant;
+  if (!grant.network.has_value()) {
+    return {};
+  }
+  if (network_ == nullptr) {
+    RINGFENCE_ASSIGN(network_, isolate::BoxNetwork::Open(network_place_));
+  }
+  RINGFENCE_TRY(
+      network_->Attach({grant.lease, box.plan.slot, pid, {grant.tenant, *grant.network}}));
+  RINGFENCE_FAILPOINT("jailer.connected");
+  return os::WriteAll(box.status.get(), AsBytes("go\n"));
+}
+
+// Idempotent: the last look counts.
+Status Boxes::Disconnect(Box& box) {
+  if (network_ == nullptr || !box.plan.grant.network.has_value()) {
+    return {};
+  }
+  LookAtDenied(box.plan.grant.lease, box);
+  RINGFENCE_TRY(network_->Detach(box.plan.grant.lease));
+  return {};
+}
+
+void Boxes::LookAtDenied(const std::string& lease, Box& box) {
+  const auto denied = network_->DeniedSoFar(lease);
+  if (!denied.has_value() || denied->packets <= box.denied.packets) {
+    return;
+  }
+  const std::uint64_t before = box.denied.packets;
+  box.denied = *denied;
+  std::string flows;
+  for (const model::DeniedFlow& flow : denied->flows) {
+    flows += (flows.empty() ? "" : ", ") + flow.to + " " + flow.protocol + "/" +
+             std::to_string(flow.port) + " x" + std::to_string(flow.packets);
+  }
+  os::Log(os::Level::kWarning, "flows_denied",
+          {{"lease", lease},
+           {"tenant", box.plan.grant.tenant},
+           {"packets", std::to_string(denied->packets)},
+           {"new", std::to_string(denied->packets - before)},
+           {"to", flows}});
+}
+
 void Boxes::Start(isolate::BoxPlan plan, TimePoint now, Started started) {
   const std::string lease = plan.grant.lease;
   const auto [place, added] = boxes_.try_emplace(lease);
@@ -120,7 +165,10 @@ void Boxes::Fail(Place place, const Error& error) {
 bool Boxes::TakeDown(Box& box) {
   box.status.Reset();
   const std::string& lease = box.plan.grant.lease;
-  const Status gone = isolate::TakeDownBox(place_, lease, box.plan.files);
+  Status gone = isolate::TakeDownBox(place_, lease, box.plan.files);
+  if (gone.has_value()) {
+    gone = Disconnect(box);
+  }
   if (!gone.has_value()) {
     if (!box.take_down_failed) {
       os::Log(os::Level::kError, "box_not_taken_down",
@@ -225,6 +273,10 @@ void Boxes::OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now) {
     Fail(place, pid.error());
     return;
   }
+  if (const Status connected = Connect(box, *pid); !connected.has_value()) {
+    Fail(place, connected.error());
+    return;
+  }
   box.init_pid = *pid;
   // Its zombie waits for us at least, so the number cannot be another's yet.
   auto process = os::OpenProcess(*pid);
@@ -288,7 +340,10 @@ void Boxes::Finish(Place place, TimePoint now) {
   RINGFENCE_FAILPOINT("jailer.taken_down");
   records_->SetState(place->first, BoxState::kEnded, clock_->Now());
   RINGFENCE_FAILPOINT("jailer.ended");
-  // Never blocks: one short line into an empty pipe. A reader that has gone is no error.
+  // Never blocks: a short line or two into an empty pipe. A reader that has gone is no error.
+  if (box.denied.packets != 0) {
+    box.exit_line += "denied " + CanonicalJson(isolate::DeniedToJson(box.denied)) + "\n";
+  }
   if (box.exit.valid()) {
     (void)os::WriteAll(box.exit.get(), AsBytes(box.exit_line));
   }
@@ -296,6 +351,12 @@ void Boxes::Finish(Place place, TimePoint now) {
 }
 
 void Boxes::Tick(TimePoint now) {
+  if (network_ != nullptr && now >= look_at_) {
+    look_at_ = now + kDeniedPause;
+    for (auto& [lease, box] : boxes_) {
+      LookAtDenied(lease, box);
+    }
+  }
   for (auto next = boxes_.begin(); next != boxes_.end();) {
     const auto place = next++;
     Box& box = place->second;
@@ -326,6 +387,9 @@ std::optional<Boxes::TimePoint> Boxes::NextDeadline() const {
     }
   };
   for (const auto& [lease, box] : boxes_) {
+    if (network_ != nullptr && box.plan.grant.network.has_value()) {
+      consider(look_at_);
+    }
     if (!box.timed_out && box.process.valid()) {
       consider(box.deadline);
     }

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "isolate/box.h"
+#include "isolate/box_network.h"
 #include "isolate/jailer_client.h"
 #include "jailer/records.h"
 #include "os/process.h"
@@ -25,8 +26,12 @@ class Boxes {
   using Started = std::function<void(Result<isolate::StartedBox>)>;
 
   // `records` and `clock` must outlive this.
-  Boxes(isolate::BoxPlace place, Records& records, const Clock& clock)
-      : place_(std::move(place)), records_(&records), clock_(&clock) {}
+  Boxes(isolate::BoxPlace place, isolate::NetworkPlace network, Records& records,
+        const Clock& clock)
+      : place_(std::move(place)),
+        network_place_(std::move(network)),
+        records_(&records),
+        clock_(&clock) {}
 
   // Ends and removes what an earlier jailer left. OK means: nothing of its boxes is there.
   Status Recover(const std::string& driver_root);
@@ -66,11 +71,16 @@ class Boxes {
     TimePoint take_down_at;  // the next try
     TimePoint give_up_at;    // of taking it down, when the agent is told
     std::string exit_line;   // for `exit`, once nothing of the box is left
+    model::Denied denied;    // by the firewall, as far as was looked
     Started started;
   };
   using Place = std::map<std::string, Box>::iterator;
 
   Status Launch(Box& box);
+  // Puts the box on the network that its grant has, and lets its command start.
+  Status Connect(const Box& box, int pid);
+  Status Disconnect(Box& box);
+  void LookAtDenied(const std::string& lease, Box& box);
   void OnRuntimeEnded(Place place, const os::Ended& ended, TimePoint now);
   void OnBoxEnded(Place place, const os::Ended& ended, TimePoint now);
   void Finish(Place place, TimePoint now);
@@ -80,6 +90,9 @@ class Boxes {
   static void Terminate(Box& box, TimePoint now);
 
   isolate::BoxPlace place_;
+  isolate::NetworkPlace network_place_;
+  std::unique_ptr<isolate::BoxNetwork> network_;  // with the first box that has one
+  TimePoint look_at_;                             // when to look what was denied
   Records* records_;
   const Clock* clock_;
   std::map<std::string, Box> boxes_;

@@ -124,7 +124,7 @@ Result<int> Serve(Options options) {
   }
   RINGFENCE_TRY(os::AdoptOrphans());
   RINGFENCE_ASSIGN(os::UniqueFd signals, os::OpenSignals({kSigChild, kSigTerm, kSigInt, kSigPipe}));
-  Boxes boxes(place, records, clock);
+  Boxes boxes(place, {options.node, options.uplink}, records, clock);
   RINGFENCE_TRY(boxes.Recover(options.driver_root));
 
   RINGFENCE_ASSIGN(Agent agent, FindAgent(options, signals.get(), identity));

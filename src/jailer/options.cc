@@ -5,6 +5,7 @@
 
 #include "isolate/box_config.h"
 #include "isolate/names.h"
+#include "os/links.h"
 
 namespace ringfence::jailer {
 namespace {
@@ -59,7 +60,7 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
       {"--driver-root", "/"},    {"--node", ""},
       {"--join-token-file", ""}, {"--uid-base", "1000000000"},
       {"--box-root", "/"},       {"--agent-socket", ""},
-      {"--log-format", "text"}};
+      {"--log-format", "text"},  {"--uplink", ""}};
   std::map<std::string, bool> seen;
   std::size_t at = 0;
   for (; at < words.size() && words[at] != "--"; at += 2) {
@@ -94,6 +95,11 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
   if (given["--log-format"] != "text" && given["--log-format"] != "json") {
     return Bad("--log-format", "must be text or json");
   }
+  if (!given["--uplink"].empty() &&
+      (!isolate::IsName(given["--uplink"]) || given["--uplink"].size() > os::kLinkNameBytesMax)) {
+    return Bad("--uplink", "must be the name of an interface");
+  }
+  options.uplink = given["--uplink"];
   options.log_json = given["--log-format"] == "json";
   options.worker = given["--worker"];
   options.init = given["--init"];

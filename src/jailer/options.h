@@ -21,13 +21,14 @@ struct Options {
   std::string join_token_file;  // empty: none
   unsigned uid_base = 1'000'000'000;
   std::string box_root = "/";
+  std::string uplink;  // interface to the world for boxes; empty: none
   bool log_json = false;
 };
 
 inline constexpr const char* kUsage =
     "usage: ringfence-jailer --state DIR (--agent-exec PATH | --agent-socket PATH) --agent-uid U\n"
     "           --agent-gid G --worker PATH --init PATH --driver-root DIR --node NAME\n"
-    "           [--join-token-file FILE] [--uid-base N] [--box-root DIR]\n"
+    "           [--join-token-file FILE] [--uid-base N] [--box-root DIR] [--uplink IFACE]\n"
     "           [--log-format text|json] [-- AGENT-ARGUMENTS...]\n"
     "Started by 'ringfence up' or by the service manager, not by hand.\n";
 

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "model/network.h"
 #include "model/tenant.h"
 
 namespace ringfence::model {
@@ -88,6 +89,7 @@ struct Lease {
   bool simulated = false;
   std::vector<std::string> receipts;  // receipt ids
   std::vector<LeaseStep> steps;
+  std::optional<Denied> denied;  // by the firewall, once the box has ended; none: nothing was
 };
 
 }  // namespace ringfence::model

@@ -57,6 +57,7 @@ inline constexpr std::string_view kNames[] = {
     "jailer.built",
     "jailer.launched",
     "jailer.runtime_ended",
+    "jailer.connected",
     "jailer.running",
     "jailer.box_ended",
     "jailer.taken_down",

@@ -30,6 +30,7 @@ class Checker {
     CheckBindings();
     CheckBoundaries();
     CheckQuotas();
+    CheckNetworkRules();
     CheckSomeoneCanAdminister();
   }
 
@@ -79,6 +80,7 @@ class Checker {
     Unique(draft_.bindings, "Binding");
     Unique(draft_.boundaries, "Boundary");
     Unique(draft_.quotas, "Quota");
+    Unique(draft_.network_rules, "NetworkRule");
     for (const Role& role : BuiltInRoles()) {
       for (const DraftRole& draft : draft_.roles) {
         if (draft.head.name == role.name) {
@@ -213,6 +215,42 @@ class Checker {
           break;
         }
       }
+    }
+  }
+
+  void CheckNetworkRules() {
+    if (draft_.network_rules.size() > kNetworkRulesMax) {
+      const DraftHead& head = draft_.network_rules[kNetworkRulesMax].head;
+      Add(head, head.source.line, "kind",
+          "more than " + std::to_string(kNetworkRulesMax) + " network rules",
+          "join rules: one may name a tenant above, a wider network or several ports");
+      return;
+    }
+    for (const DraftNetworkRule& rule : draft_.network_rules) {
+      (void)CheckTenantRef(rule.head, rule.from, "spec.from");  // whether usable does not matter
+      (void)CheckTenantRef(rule.head, rule.to_tenant, "spec.to.tenant");
+    }
+    for (const DraftTenant& tenant : draft_.tenants) {
+      if (tenant.path.has_value()) {
+        CheckRulesOf(tenant);
+      }
+    }
+  }
+
+  // All rules of a tenant travel in each grant of a box.
+  void CheckRulesOf(const DraftTenant& tenant) {
+    std::size_t rules = 0;
+    for (const DraftNetworkRule& rule : draft_.network_rules) {
+      const bool from = rule.from.path.has_value() && rule.from.path->Contains(*tenant.path);
+      const bool to =
+          rule.to_tenant.path.has_value() && rule.to_tenant.path->Contains(*tenant.path);
+      rules += (from ? 1U : 0U) + (to ? 1U : 0U);
+    }
+    if (rules > kNetworkRulesPerTenantMax) {
+      Add(tenant.head, tenant.head.name_line, "metadata.name",
+          std::to_string(rules) + " network rules hold for " + Quoted(tenant.head.name) + ", and " +
+              std::to_string(kNetworkRulesPerTenantMax) + " are the most",
+          "join rules: one may name a wider network or several ports");
     }
   }
 

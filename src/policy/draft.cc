@@ -15,8 +15,8 @@ using wire::YamlText;
 
 constexpr std::size_t kDisplayNameBytesMax = 128;
 constexpr std::size_t kActionsPerRoleMax = 64;
-constexpr std::string_view kKinds[] = {"Tenant",  "Principal", "Role",
-                                       "Binding", "Boundary",  "Quota"};
+constexpr std::string_view kKinds[] = {"Tenant",   "Principal", "Role",       "Binding",
+                                       "Boundary", "Quota",     "NetworkRule"};
 
 bool IsAlphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -205,7 +205,8 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
   if (std::find(kinds.begin(), kinds.end(), kind->text) == kinds.end()) {
     top.Problem("kind", kind->line, "unknown kind \"" + kind->text + "\"",
                 DidYouMean(Closest(kind->text, kinds),
-                           "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota"));
+                           "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, "
+                           "NetworkRule"));
     return;
   }
   YamlReader metadata(metadata_node, "metadata", YamlText{file, document.line}, problems);
@@ -228,6 +229,8 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
       ReadBinding(std::move(head), spec, draft);
     } else if (kind->text == "Boundary") {
       ReadBoundary(std::move(head), spec, draft);
+    } else if (kind->text == "NetworkRule") {
+      ReadNetworkRule(std::move(head), spec, draft, problems);
     } else {
       ReadQuota(std::move(head), spec, draft);
     }

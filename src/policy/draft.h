@@ -62,6 +62,16 @@ struct DraftQuota {
   int gpus_line = 0;
 };
 
+struct DraftNetworkRule {
+  DraftHead head;
+  DraftTenantRef from;
+  std::optional<NetworkTarget> target;
+  DraftTenantRef to_tenant;
+  std::optional<model::Ipv4Network> to_cidr;
+  std::string to_name;
+  std::vector<model::PortRange> ports;
+};
+
 struct Draft {
   std::vector<DraftTenant> tenants;
   std::vector<DraftPrincipal> principals;
@@ -69,11 +79,16 @@ struct Draft {
   std::vector<DraftBinding> bindings;
   std::vector<DraftBoundary> boundaries;
   std::vector<DraftQuota> quotas;
+  std::vector<DraftNetworkRule> network_rules;
 };
 
 // Adds one document of `file` to the draft; what is wrong with it goes to `problems`.
 void ReadDocument(const wire::YamlNode& document, const std::string& file, Draft& draft,
                   wire::YamlProblems& problems);
+
+// The spec of a NetworkRule.
+void ReadNetworkRule(DraftHead head, wire::YamlReader& spec, Draft& draft,
+                     wire::YamlProblems& problems);
 
 // Holds the documents against each other: references, duplicates, contradictions, lock-out.
 void CheckDraft(const Draft& draft, wire::YamlProblems& problems);

@@ -105,6 +105,17 @@ void Policy::Tables::Fill(Draft& draft) {
     quota_of.emplace(quota.tenant.path->text(), quotas.size());
     quotas.push_back(Quota{*quota.tenant.path, *quota.gpus, std::move(quota.head.source)});
   }
+  for (DraftNetworkRule& draft_rule : draft.network_rules) {
+    NetworkRule& rule = network_rules.emplace_back();
+    rule.name = std::move(draft_rule.head.name);
+    rule.from = *draft_rule.from.path;
+    rule.target = *draft_rule.target;
+    rule.to_tenant = draft_rule.to_tenant.path.value_or(model::TenantPath::Root());
+    rule.to_cidr = draft_rule.to_cidr;
+    rule.to_name = std::move(draft_rule.to_name);
+    rule.ports = std::move(draft_rule.ports);
+    rule.source = std::move(draft_rule.head.source);
+  }
 }
 
 void Policy::Tables::FillBindings(Draft& draft) {
@@ -180,6 +191,7 @@ std::vector<Role> Policy::roles() const {
 std::vector<Binding> Policy::bindings() const { return tables_->bindings; }
 std::vector<Boundary> Policy::boundaries() const { return tables_->boundaries; }
 std::vector<Quota> Policy::quotas() const { return tables_->quotas; }
+const std::vector<NetworkRule>& Policy::network_rules() const { return tables_->network_rules; }
 const std::string& Policy::digest() const { return tables_->digest; }
 
 const std::map<std::string, std::string>& Policy::files() const { return tables_->files; }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The policy folder, loaded: tenants, principals, roles, bindings, boundaries, quotas. Immutable;
-// a reload makes a new one.
+// The policy folder, loaded: tenants, principals, roles, bindings, boundaries, quotas, network
+// rules. Immutable; a reload makes a new one.
 
 #include <cstdint>
 #include <map>
@@ -14,13 +14,9 @@
 #include "model/isolation.h"
 #include "model/tenant.h"
 #include "policy/authorizer.h"
+#include "policy/network_rule.h"
 
 namespace ringfence::policy {
-
-struct Source {      // where a thing is written
-  std::string file;  // relative to the folder
-  int line = 0;
-};
 
 struct Tenant {
   model::TenantPath path = model::TenantPath::Root();
@@ -80,6 +76,7 @@ class Policy final : public Authorizer {
   std::vector<Binding> bindings() const;
   std::vector<Boundary> boundaries() const;
   std::vector<Quota> quotas() const;
+  const std::vector<NetworkRule>& network_rules() const;  // in the order of the files
   // Every quota that holds for a tenant: its own and those above it.
   std::vector<Quota> QuotasOver(const model::TenantPath& tenant) const;
   // "acme/reserch" -> "acme/research", when one is close; for errors.

@@ -11,8 +11,10 @@
 #include "lease/life.h"
 #include "os/failpoint.h"
 #include "server/agent_work.h"
+#include "server/network_grant.h"
 #include "server/routes.h"
 #include "store/strays.h"
+#include "wire/lease_json.h"
 
 namespace ringfence::server {
 namespace {
@@ -43,6 +45,7 @@ std::string GrantFor(const Core& core, const model::Lease& lease) {
   grant.issued = placed;
   grant.start_before = placed + kStartWithin;
   grant.runtime_max = lease.request.timeout;
+  grant.network = CompileNetwork(*core.policy(), lease);
   return isolate::SealGrant(core.keys().grant, grant);
 }
 
@@ -167,7 +170,7 @@ Result<JsonObject> OrdersFor(Core& core, const std::string& node) {
 
 // The job is over: ending, then scrubbing, each with its entry.
 Status EndJob(const Call& call, store::Connection& db, model::Lease& lease,
-              const lease::Ending& ending) {
+              const lease::Ending& ending, const std::optional<model::Denied>& denied = {}) {
   Core& core = call.core;
   const audit::Actor actor = ActorOf(call.caller);
   lease.outcome = ending.outcome;
@@ -176,6 +179,7 @@ Status EndJob(const Call& call, store::Connection& db, model::Lease& lease,
     lease.reason = ending.reason;
   }
   lease.ended = core.Now();
+  lease.denied = denied;
   if (lease.state != model::LeaseState::kEnding) {
     RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kEnding, core.Now(), ending.outcome));
   }
@@ -184,6 +188,9 @@ Status EndJob(const Call& call, store::Connection& db, model::Lease& lease,
   ended.detail["outcome"] = ending.outcome;
   ended.detail["exit_code"] = ending.exit_code;
   ended.detail["reason"] = ending.reason.substr(0, 1024);
+  if (denied.has_value()) {
+    ended.detail["denied_packets"] = static_cast<std::int64_t>(denied->packets);
+  }
   RINGFENCE_TRY(Core::Record(db, ended));
   for (const std::string& uuid : lease.gpus) {
     RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
@@ -205,6 +212,11 @@ Result<net::Response> TakeStep(const Call& call) {
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
   RINGFENCE_ASSIGN(const std::string step, reader.String("step", 16));
   RINGFENCE_ASSIGN(const std::string line, reader.StringOr("ending", "", 2048));
+  std::optional<model::Denied> denied;
+  if (reader.Has("denied")) {
+    RINGFENCE_ASSIGN(const Json* const json, reader.Any("denied"));
+    RINGFENCE_ASSIGN(denied, wire::DeniedFromJson(*json, "denied"));
+  }
   RINGFENCE_TRY(reader.Finish());
   const std::string id = call.params.find("lease")->second;
   RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
@@ -230,7 +242,7 @@ Result<net::Response> TakeStep(const Call& call) {
       }
       RINGFENCE_FAILPOINT("server.end");
       RINGFENCE_ASSIGN(const lease::Ending ending, lease::ParseEnding(line));
-      return EndJob(call, db, lease, ending);
+      return EndJob(call, db, lease, ending, denied);
     }
     return Error{Code::kInvalidArgument, "step must be started or ended", {}, "step"};
   }));

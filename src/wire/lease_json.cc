@@ -110,7 +110,54 @@ JsonArray ToArray(const std::vector<std::string>& texts) {
   return array;
 }
 
+JsonObject DeniedToJson(const model::Denied& denied) {
+  JsonArray flows;
+  for (const model::DeniedFlow& flow : denied.flows) {
+    flows.emplace_back(JsonObject{{"to", flow.to},
+                                  {"protocol", flow.protocol},
+                                  {"port", static_cast<std::int64_t>(flow.port)},
+                                  {"packets", static_cast<std::int64_t>(flow.packets)}});
+  }
+  return JsonObject{{"packets", static_cast<std::int64_t>(denied.packets)},
+                    {"bytes", static_cast<std::int64_t>(denied.bytes)},
+                    {"flows", std::move(flows)}};
+}
+
+// Shown to people and kept: an address and a protocol are short and plain.
+bool IsPlain(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.';
+  });
+}
+
 }  // namespace
+
+Result<model::Denied> DeniedFromJson(const Json& json, const std::string& path) {
+  RINGFENCE_ASSIGN(JsonReader reader, JsonReader::Open(json, path));
+  model::Denied denied;
+  RINGFENCE_ASSIGN(const auto packets, reader.Int("packets", 0, kIntegerMost));
+  RINGFENCE_ASSIGN(const auto bytes, reader.Int("bytes", 0, kIntegerMost));
+  denied.packets = static_cast<std::uint64_t>(packets);
+  denied.bytes = static_cast<std::uint64_t>(bytes);
+  RINGFENCE_ASSIGN(const auto flows, reader.Array("flows", model::kDeniedFlowsMax));
+  for (const Json* item : flows) {
+    RINGFENCE_ASSIGN(JsonReader fields, JsonReader::Open(*item, reader.Path("flows")));
+    model::DeniedFlow flow;
+    RINGFENCE_ASSIGN(flow.to, fields.String("to", 40));
+    RINGFENCE_ASSIGN(flow.protocol, fields.String("protocol", 8));
+    RINGFENCE_ASSIGN(const auto port, fields.Int("port", 0, 65535));
+    RINGFENCE_ASSIGN(const auto count, fields.Int("packets", 0, kIntegerMost));
+    RINGFENCE_TRY(fields.Finish());
+    if (!IsPlain(flow.to) || !IsPlain(flow.protocol)) {
+      return Error{Code::kInvalidArgument, fields.Path("to") + " is no address", {}, path};
+    }
+    flow.port = static_cast<std::uint16_t>(port);
+    flow.packets = static_cast<std::uint64_t>(count);
+    denied.flows.push_back(std::move(flow));
+  }
+  RINGFENCE_TRY(reader.Finish());
+  return denied;
+}
 
 Result<model::LeaseRequest> LeaseRequestFromJson(const Json& json, const std::string& path) {
   RINGFENCE_ASSIGN(JsonReader reader, JsonReader::Open(json, path));
@@ -194,6 +241,10 @@ Result<model::Lease> LeaseFromJson(const Json& json) {
       lease.steps.push_back(std::move(read));
     }
   }
+  if (reader.Has("denied")) {
+    RINGFENCE_ASSIGN(const Json* const denied, reader.Any("denied"));
+    RINGFENCE_ASSIGN(lease.denied, DeniedFromJson(*denied, "denied"));
+  }
   RINGFENCE_TRY(reader.Finish());
   return lease;
 }
@@ -230,6 +281,9 @@ JsonObject LeaseToJson(const model::Lease& lease) {
   object["simulated"] = lease.simulated;
   object["receipts"] = ToArray(lease.receipts);
   object["steps"] = std::move(steps);
+  if (lease.denied.has_value()) {
+    object["denied"] = DeniedToJson(*lease.denied);
+  }
   return object;
 }
 

@@ -7,7 +7,8 @@
 //   lease    {"id", "request": {..}, "principal", "state", "node", "gpus": [UUID..], "created",
 //             "updated", "started"?, "ended"?, "outcome", "exit_code"?, "reason",
 //             "end_requested", "simulated", "receipts": [..],
-//             "steps": [{"state", "time", "reason"}..]}
+//             "steps": [{"state", "time", "reason"}..],
+//             "denied"?: {"packets", "bytes", "flows": [{"to", "protocol", "port", "packets"}..]}}
 //
 // Times are RFC 3339 in UTC. A member marked ? is left out while there is no value. Unknown members
 // are refused, so that a typing error is never passed over in silence.
@@ -28,6 +29,8 @@ inline constexpr std::size_t kLeaseJsonBytesMax = std::size_t{4} << 20U;
 // `path` is where the object lies in a larger document, for errors.
 Result<model::LeaseRequest> LeaseRequestFromJson(const Json& json, const std::string& path = {});
 JsonObject LeaseRequestToJson(const model::LeaseRequest& request);
+
+Result<model::Denied> DeniedFromJson(const Json& json, const std::string& path = {});
 
 Result<model::Lease> LeaseFromJson(const Json& json);
 JsonObject LeaseToJson(const model::Lease& lease);

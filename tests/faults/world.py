@@ -48,6 +48,14 @@ while True: signal.pause()
 """
 
 
+NETWORK_RULE = """---
+apiVersion: ringfence.dev/v1
+kind: NetworkRule
+metadata: {name: vision-to-itself}
+spec: {from: acme/research/vision, to: {tenant: acme/research/vision}, ports: [tcp/29500]}
+"""
+
+
 def failpoint_names():
     done = subprocess.run([e2e.PROGRAM, "__failpoints"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{e2e.PROGRAM} has no failpoints: build it with the preset test\n{done.stderr}"
@@ -108,7 +116,16 @@ class World:
 
     # Starting and stopping.
 
+    def write_policy(self):
+        """The sample, and a rule by which the jobs here have a network."""
+        folder = self.state / "policy"
+        if not folder.exists():
+            shutil.copytree(e2e.ROOT / "content" / "sample-policy", folder)
+            with open(folder / "network.yaml", "a", encoding="utf-8") as rules:
+                rules.write(NETWORK_RULE)
+
     def up(self):
+        self.write_policy()
         done = self.rf("up", "--detach", "--listen", "127.0.0.1:0", *self.rf.up_args,
                        env={"RINGFENCE_FAIL_FILE": str(self.fail.path)})
         assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{self.rf.logs()}"
@@ -330,6 +347,15 @@ class World:
         root = pathlib.Path("/sys/fs/cgroup")
         return [*root.glob(f"ringfence/{self.node}{beneath}"), *root.glob(f"*/ringfence/{self.node}{beneath}")]
 
+    def wires(self, jailer):
+        """The router's wires to boxes. Its namespace has no process: only the jailer's descriptor."""
+        for fd in pathlib.Path(f"/proc/{jailer}/fd").iterdir():
+            if os.readlink(fd).startswith("net:["):
+                done = subprocess.run(["nsenter", f"--net={fd}", "cat", "/proc/self/net/dev"], capture_output=True,
+                                      text=True, check=True)
+                return [line.split(":")[0].strip() for line in done.stdout.splitlines() if "box" in line]
+        return []
+
     def check_leftovers(self):
         """Nothing of a box or a worker: process, cgroup, mount, node, network, memory."""
         wait_until(lambda: not self.worker(), "workers to end")
@@ -346,6 +372,7 @@ class World:
         assert self.node not in outside and "/ringfence/driver" not in outside
         networks = {os.readlink(f"/proc/{pid}/ns/net") for pid in self.mine()}
         assert len(networks) == 1, networks
+        assert not self.wires(jailer), self.wires(jailer)
         for memory in (self.state / "node" / "driver" / "memory").iterdir():
             facts = memory.stat()
             assert facts.st_uid == 0, f"{memory} is still {facts.st_uid}'s"
