@@ -90,6 +90,12 @@ Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeSta
                        "--log-format",
                        settings.Text(Setting::kLogFormat)};
   options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  if (const std::string& mounts = settings.Text(Setting::kNodeMounts); !mounts.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--mounts", mounts});
+  }
+  if (const std::string& verifier = settings.Text(Setting::kNodeImageVerifier); !verifier.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--image-verifier", verifier});
+  }
   if (!start.join_token_file.empty()) {
     options.arguments.insert(options.arguments.end(), {"--join-token-file", start.join_token_file});
   }

@@ -33,6 +33,8 @@ enum class Setting {
   kNodeDriverRoot,
   kNodeScenario,
   kNodeUidBase,
+  kNodeMounts,
+  kNodeImageVerifier,
   kPolicyFolder,
   kLogLevel,
   kLogFormat,
@@ -42,7 +44,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 22;
+inline constexpr std::size_t kSettingCount = 24;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

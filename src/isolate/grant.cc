@@ -39,7 +39,7 @@ Json GrantToJson(const Grant& grant) {
   for (const auto& [name, value] : grant.environment) {
     environment.push_back(JsonObject{{"name", name}, {"value", value}});
   }
-  return JsonObject{
+  JsonObject object{
       {"v", kFormat},
       {"lease", grant.lease},
       {"node", grant.node},
@@ -55,6 +55,8 @@ Json GrantToJson(const Grant& grant) {
       {"start_before", FormatTime(grant.start_before)},
       {"runtime_max_ms", static_cast<std::int64_t>(grant.runtime_max.count())},
   };
+  AddBox(grant.box, object);
+  return object;
 }
 
 Result<Timestamp> ReadTime(JsonReader& reader, std::string_view name) {
@@ -152,6 +154,7 @@ Result<Grant> GrantFromJson(const Json& json) {
                    reader.Strings("command", model::kCommandWordsMax, model::kCommandBytesMax));
   RINGFENCE_ASSIGN(grant.environment, ReadEnvironment(reader));
   RINGFENCE_TRY(ReadLimits(reader, grant));
+  RINGFENCE_ASSIGN(grant.box, ReadBox(reader));
   RINGFENCE_TRY(reader.Finish());
   if (!IsName(grant.lease)) {
     return Bad("grant.lease", "is not a name");

@@ -30,6 +30,9 @@ class Checker {
     CheckBindings();
     CheckBoundaries();
     CheckQuotas();
+    for (const DraftBoxRule& rule : draft_.box_rules) {
+      (void)CheckTenantRef(rule.head, rule.tenant, "spec.tenant");
+    }
     CheckSomeoneCanAdminister();
   }
 
@@ -79,6 +82,7 @@ class Checker {
     Unique(draft_.bindings, "Binding");
     Unique(draft_.boundaries, "Boundary");
     Unique(draft_.quotas, "Quota");
+    Unique(draft_.box_rules, "BoxRule");
     for (const Role& role : BuiltInRoles()) {
       for (const DraftRole& draft : draft_.roles) {
         if (draft.head.name == role.name) {

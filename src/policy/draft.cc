@@ -15,8 +15,8 @@ using wire::YamlText;
 
 constexpr std::size_t kDisplayNameBytesMax = 128;
 constexpr std::size_t kActionsPerRoleMax = 64;
-constexpr std::string_view kKinds[] = {"Tenant",  "Principal", "Role",
-                                       "Binding", "Boundary",  "Quota"};
+constexpr std::string_view kKinds[] = {"Tenant",   "Principal", "Role",   "Binding",
+                                       "Boundary", "Quota",     "BoxRule"};
 
 bool IsAlphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -203,9 +203,10 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
   }
   const std::vector<std::string_view> kinds(std::begin(kKinds), std::end(kKinds));
   if (std::find(kinds.begin(), kinds.end(), kind->text) == kinds.end()) {
-    top.Problem("kind", kind->line, "unknown kind \"" + kind->text + "\"",
-                DidYouMean(Closest(kind->text, kinds),
-                           "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota"));
+    top.Problem(
+        "kind", kind->line, "unknown kind \"" + kind->text + "\"",
+        DidYouMean(Closest(kind->text, kinds),
+                   "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, BoxRule"));
     return;
   }
   YamlReader metadata(metadata_node, "metadata", YamlText{file, document.line}, problems);
@@ -228,6 +229,8 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
       ReadBinding(std::move(head), spec, draft);
     } else if (kind->text == "Boundary") {
       ReadBoundary(std::move(head), spec, draft);
+    } else if (kind->text == "BoxRule") {
+      ReadBoxRule(std::move(head), ReadTenantRef(spec, true), spec, draft);
     } else {
       ReadQuota(std::move(head), spec, draft);
     }

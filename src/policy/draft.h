@@ -62,6 +62,12 @@ struct DraftQuota {
   int gpus_line = 0;
 };
 
+struct DraftBoxRule {
+  DraftHead head;
+  DraftTenantRef tenant;
+  BoxRule rule;  // without tenant and source
+};
+
 struct Draft {
   std::vector<DraftTenant> tenants;
   std::vector<DraftPrincipal> principals;
@@ -69,11 +75,14 @@ struct Draft {
   std::vector<DraftBinding> bindings;
   std::vector<DraftBoundary> boundaries;
   std::vector<DraftQuota> quotas;
+  std::vector<DraftBoxRule> box_rules;
 };
 
 // Adds one document of `file` to the draft; what is wrong with it goes to `problems`.
 void ReadDocument(const wire::YamlNode& document, const std::string& file, Draft& draft,
                   wire::YamlProblems& problems);
+
+void ReadBoxRule(DraftHead head, DraftTenantRef tenant, wire::YamlReader& spec, Draft& draft);
 
 // Holds the documents against each other: references, duplicates, contradictions, lock-out.
 void CheckDraft(const Draft& draft, wire::YamlProblems& problems);

@@ -14,13 +14,10 @@
 #include "model/isolation.h"
 #include "model/tenant.h"
 #include "policy/authorizer.h"
+#include "policy/box_rule.h"
+#include "policy/source.h"
 
 namespace ringfence::policy {
-
-struct Source {      // where a thing is written
-  std::string file;  // relative to the folder
-  int line = 0;
-};
 
 struct Tenant {
   model::TenantPath path = model::TenantPath::Root();
@@ -82,6 +79,8 @@ class Policy final : public Authorizer {
   std::vector<Quota> quotas() const;
   // Every quota that holds for a tenant: its own and those above it.
   std::vector<Quota> QuotasOver(const model::TenantPath& tenant) const;
+  // Likewise, down from "/".
+  std::vector<BoxRule> BoxRulesOver(const model::TenantPath& tenant) const;
   // "acme/reserch" -> "acme/research", when one is close; for errors.
   std::optional<std::string> ClosestTenant(std::string_view text) const;
   // SHA-256 over the files' names and texts, hex: which policy decided.

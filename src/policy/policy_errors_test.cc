@@ -57,7 +57,8 @@ void Check(const std::vector<Case>& cases) {
 }
 
 TEST(PolicyErrorsTest, TheFrameOfADocument) {
-  const std::string kinds = "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota";
+  const std::string kinds =
+      "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, BoxRule";
   Check({
       {"- a\n",
        "x.yaml:1: must be a map, but is a list (write \"name: value\" lines below it, or {} for "

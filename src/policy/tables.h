@@ -46,6 +46,7 @@ struct Policy::Tables {
   std::vector<Binding> bindings;
   std::vector<Boundary> boundaries;
   std::vector<Quota> quotas;
+  std::vector<BoxRule> box_rules;
   TextMap<std::size_t> quota_of;  // by tenant; index into quotas
   TextMap<Holder> holders;
   std::string some_admin;  // of those with admin at "/", the first
