@@ -107,7 +107,7 @@ def test_the_digest_is_in_lease_grant_and_log(node, image):
     assert lease["image"] == image
     assert lease["request"]["image"] == "acme/busybox:1"
     entries = node.json("audit", "list", "--lease", lease["id"])
-    assert any(one.get("detail", {}).get("image") == image for one in entries), entries
+    assert any(one["entry"].get("detail", {}).get("image") == image for one in entries), entries
 
 
 def test_local_references_are_named_by_their_digest(node, image, place):
