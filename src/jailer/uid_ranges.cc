@@ -15,29 +15,22 @@ Result<UidRanges> UidRanges::Open(const std::string& folder) {
   RINGFENCE_ASSIGN(os::AppendFile file, os::AppendFile::Open(path, 0600));
   UidRanges ranges(std::move(file));
   RINGFENCE_ASSIGN(const std::string text, os::ReadText(path, kFileBytesMax));
-  std::istringstream lines(text);
+  // What has no end of line is of a Take that was never answered: no box has had that range.
+  ranges.bytes_ = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+  ranges.torn_ = ranges.bytes_ != text.size();
+  std::istringstream lines(text.substr(0, ranges.bytes_));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t space = line.find(' ');
     unsigned slot = 0;
     const auto [end, wrong] =
         std::from_chars(line.data(), line.data() + std::min(space, line.size()), slot);
-    const bool whole = space != std::string::npos && wrong == std::errc() &&
-                       end == line.data() + space && slot < kSlotsMax && line.size() > space + 1;
-    if (!whole && !line.empty() && !lines.eof()) {
+    if (space == std::string::npos || wrong != std::errc() || end != line.data() + space ||
+        slot >= kSlotsMax || line.size() == space + 1) {
       return Error{Code::kCorrupt, path + ": a line is damaged: " + line.substr(0, 100),
                    "restore the file from a backup; without it two tenants could get the same "
                    "user ids"};
     }
-    if (lines.eof()) {
-      // No end of line: of a Take that was never answered. No box has that range yet, but a
-      // tenant's name may be cut, so it is nobody's.
-      ranges.torn_ = true;
-      if (whole) {
-        ranges.owners_[slot] = "";
-      }
-    } else if (whole) {
-      ranges.owners_[slot] = line.substr(space + 1);
-    }
+    ranges.owners_[slot] = line.substr(space + 1);
   }
   return ranges;
 }
@@ -55,11 +48,15 @@ Result<unsigned> UidRanges::Take(const std::string& tenant, const std::set<unsig
     if (owners_.contains(slot) || busy.contains(slot)) {
       continue;
     }
-    const std::string line = (torn_ ? "\n" : "") + std::to_string(slot) + " " + tenant + "\n";
+    if (torn_) {
+      RINGFENCE_TRY(file_.Truncate(bytes_));
+    }
+    const std::string line = std::to_string(slot) + " " + tenant + "\n";
     torn_ = true;
     RINGFENCE_TRY(file_.Append(AsBytes(line)));
     RINGFENCE_TRY(file_.Sync());
     torn_ = false;
+    bytes_ += line.size();
     owners_[slot] = tenant;
     return slot;
   }

@@ -4,6 +4,7 @@
 // under some id can never be a box's of another. One file, "uids", a line for each range:
 // "SLOT TENANT\n", appended.
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -27,7 +28,8 @@ class UidRanges {
  private:
   explicit UidRanges(os::AppendFile file) : file_(std::move(file)) {}
   os::AppendFile file_;
-  bool torn_ = false;  // its last line may be half there
+  std::uint64_t bytes_ = 0;  // of whole lines
+  bool torn_ = false;        // more may be behind them: of a line that was never answered for
   std::map<unsigned, std::string> owners_;
 };
 
