@@ -27,7 +27,7 @@ put_gzip() { mkdir -p "$(dirname "$root$2")" && gzip -9nc "$1" >"$root$2"; }  # 
 put_programs() {
   local name
   put 0755 "$ringfence" /usr/bin/ringfence
-  for name in ringfence-jailer ringfence-worker ringfence-init; do
+  for name in ringfence-jailer ringfence-worker ringfence-init ringfence-unpack; do
     put 0755 "$build/$name" "/usr/lib/ringfence/$name"
   done
   for name in libnvidia-ml.so.1 libcuda.so.1; do
@@ -65,7 +65,7 @@ put_documents() {
     "$ringfence" __man "$page" >"$work/page"
     put_gzip "$work/page" "/usr/share/man/man${page##*.}/$page.gz"
   done
-  for page in install.md cli.md threats.md operations/backup.md operations/doctor.md; do
+  for page in install.md cli.md threats.md images.md operations/backup.md operations/doctor.md; do
     put_gzip "docs/$page" "/usr/share/doc/ringfence/$page.gz"
   done
   put 0644 README.md /usr/share/doc/ringfence/README.md
@@ -87,7 +87,7 @@ depends() {
   printf 'Source: ringfence\n\nPackage: ringfence\nArchitecture: any\n' >"$work/debian/control"
   (cd "$work" && dpkg-shlibdeps -O -xringfence "$root/usr/bin/ringfence" \
     "$root/usr/lib/ringfence/ringfence-jailer" "$root/usr/lib/ringfence/ringfence-worker" \
-    2>"$work/shlibdeps.log") | sed -n 's/^shlibs:Depends=//p' ||
+    "$root/usr/lib/ringfence/ringfence-unpack" 2>"$work/shlibdeps.log") | sed -n 's/^shlibs:Depends=//p' ||
     { cat "$work/shlibdeps.log" >&2; return 1; }
 }
 

@@ -9,11 +9,11 @@ packages_of() {
   case "$1" in
     build) say g++ cmake ninja-build ccache pkg-config libboost1.81-dev libboost-json1.81-dev \
                libssl-dev libsqlite3-dev libpq-dev libyaml-cpp-dev libseccomp-dev \
-               libnftables-dev ;;
+               libnftables-dev libarchive-dev ;;
     run) say runc ;;
     bench) say python3 util-linux ;;
     test) say libgtest-dev python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql \
-              dpkg-dev binutils lintian systemd man-db bash zsh fish ;;
+              dpkg-dev binutils lintian busybox-static systemd man-db bash zsh fish ;;
     package) say dpkg-dev binutils ;;
     package-test) say python3 python3-pytest debootstrap util-linux ;;
     format) say clang-format-19 ;;

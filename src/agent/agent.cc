@@ -67,6 +67,17 @@ Status Report(Node& node, Link& link, bool with_inventory) {
     boxes.emplace_back(lease);
   }
   body["boxes"] = std::move(boxes);
+  if (const auto images = node.jailer.Images(); images.has_value()) {
+    JsonArray list;
+    for (const isolate::NodeImage& image : *images) {
+      JsonArray names;
+      for (const std::string& name : image.names) {
+        names.emplace_back(name);
+      }
+      list.push_back(JsonObject{{"digest", image.digest}, {"names", std::move(names)}});
+    }
+    body["images"] = std::move(list);
+  }
   RINGFENCE_TRY(link.Send("POST", "/v1/agent/report", body));
   node.reported = true;
   RINGFENCE_FAILPOINT("agent.reported");

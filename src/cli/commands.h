@@ -13,6 +13,7 @@ CommandTable LeaseCommands();
 CommandTable TenantCommands();
 CommandTable NodeCommands();
 CommandTable GpuCommands();
+CommandTable ImageCommands();
 CommandTable StatusCommands();
 CommandTable AuditCommands();
 CommandTable AuditVerifyCommands();

@@ -164,6 +164,7 @@ Result<int> Show(Invocation& invocation) {
   facts.Add("Node", TextOf(lease, "node"));
   const std::string gpus = JoinOf(lease, "gpus");
   facts.Add("GPUs", gpus.empty() ? "" : gpus + " " + Simulated(lease));
+  facts.Add("Image", TextOf(lease, "image"));
   facts.Add("Created", when("created"));
   facts.Add("Started", when("started"));
   facts.Add("Ended", when("ended"));

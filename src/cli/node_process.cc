@@ -93,6 +93,12 @@ Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeSta
   if (const std::string uplink = settings.Text(Setting::kNodeUplink); !uplink.empty()) {
     options.arguments.insert(options.arguments.end(), {"--uplink", uplink});
   }
+  if (const std::string& mounts = settings.Text(Setting::kNodeMounts); !mounts.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--mounts", mounts});
+  }
+  if (const std::string& verifier = settings.Text(Setting::kNodeImageVerifier); !verifier.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--image-verifier", verifier});
+  }
   if (!start.join_token_file.empty()) {
     options.arguments.insert(options.arguments.end(), {"--join-token-file", start.join_token_file});
   }

@@ -5,9 +5,11 @@
 #include "cli/commands.h"
 #include "cli/fields.h"
 #include "cli/human.h"
+#include "cli/image_place.h"
 #include "cli/retry.h"
 #include "cli/settings.h"
 #include "model/lease.h"
+#include "os/file.h"
 #include "os/interrupts.h"
 
 namespace ringfence::cli {
@@ -60,6 +62,61 @@ Status AddNumbers(const Parsed& parsed, JsonObject& request) {
   return {};
 }
 
+Status AddSizes(const Parsed& parsed, JsonObject& request) {
+  for (const auto& [option, field] :
+       {std::pair("shm", "shm_bytes"), {"tmp", "tmp_bytes"}, {"hugepages", "huge_bytes"}}) {
+    if (const auto text = parsed.Value(option)) {
+      const auto bytes = ParseSize(*text);
+      if (!bytes.has_value()) {
+        return InOption(option, bytes.error());
+      }
+      constexpr std::uint64_t kMost = std::uint64_t{1} << 53U;
+      request[field] = static_cast<std::int64_t>(std::min(*bytes, kMost));
+    }
+  }
+  return {};
+}
+
+// NAME:/path[:rw]
+Status AddMounts(const Parsed& parsed, JsonObject& request) {
+  JsonArray mounts;
+  for (const std::string& text : parsed.Values("mount")) {
+    const std::size_t colon = text.find(':');
+    std::string path = colon == std::string::npos ? "" : text.substr(colon + 1);
+    const bool writable = path.ends_with(":rw");
+    if (writable) {
+      path.resize(path.size() - 3);
+    }
+    if (colon == 0 || !path.starts_with('/')) {
+      return Error{Code::kInvalidArgument, "--mount: \"" + text + "\" is not NAME:/path",
+                   "write it as --mount data:/data, with :rw behind it to write there", "mount"};
+    }
+    mounts.push_back(
+        JsonObject{{"name", text.substr(0, colon)}, {"path", path}, {"writable", writable}});
+  }
+  if (!mounts.empty()) {
+    request["mounts"] = std::move(mounts);
+  }
+  return {};
+}
+
+// A folder or tar of this machine is named by its digest from here on; any other is the server's
+// to find.
+Status ResolveImage(const Settings& settings, Json& request) {
+  const std::string text = TextOf(request, "image");
+  if (text.empty()) {
+    return {};
+  }
+  const auto source = image::ParseSource(text, os::IsDirectory(text));
+  if (!source.has_value()) {
+    return source.error().code == Code::kNotFound ? Status() : Status(source.error());
+  }
+  RINGFENCE_ASSIGN(const isolate::ImagePlace place, ImagePlaceOf(settings));
+  RINGFENCE_ASSIGN(const std::string digest, isolate::ResolveImage(place, *source));
+  request.get_object()["image"] = digest;
+  return {};
+}
+
 // The server was reached once, so a failure from now on is a restart to sit out; the key makes
 // sure that no second lease comes of it.
 Result<Json> AskForLease(Api& api, Console& console, Presses& presses, const Json& request,
@@ -109,9 +166,9 @@ void TellEnd(Console& console, const JobEnd& end, const std::string& id) {
 }
 
 Result<int> RunHandler(Invocation& invocation) {
-  RINGFENCE_ASSIGN(
-      const Json request,
-      LeaseRequestOf(invocation.parsed, invocation.settings.Text(Setting::kClientTenant)));
+  RINGFENCE_ASSIGN(Json request, LeaseRequestOf(invocation.parsed,
+                                                invocation.settings.Text(Setting::kClientTenant)));
+  RINGFENCE_TRY(ResolveImage(invocation.settings, request));
   RINGFENCE_ASSIGN(Connection connection, Connect(invocation.settings));
   Presses presses;
   // Before the client, so that no thread of its own is there yet to take the signal.
@@ -134,6 +191,11 @@ Result<Json> LeaseRequestOf(const Parsed& parsed, const std::string& default_ten
   }
   request["tenant"] = tenant;
   RINGFENCE_TRY(AddNumbers(parsed, request));
+  RINGFENCE_TRY(AddSizes(parsed, request));
+  RINGFENCE_TRY(AddMounts(parsed, request));
+  if (const auto image = parsed.Value("image")) {
+    request["image"] = *image;
+  }
   JsonObject environment;
   for (const std::string& pair : parsed.Values("env")) {
     const std::size_t equals = pair.find('=');
@@ -236,28 +298,43 @@ CommandTable RunCommands() {
           "its output as it comes. Ctrl-C ends the lease; a second one leaves it to itself. The\n"
           "server may be restarted meanwhile. With -o json the job's output goes to standard\n"
           "error, and the final lease to standard output once its GPUs are scrubbed.",
-      .options = {tenant,
-                  {.name = "gpus", .letter = 'g', .value = "N", .help = "GPUs (default 1)"},
-                  {.name = "timeout", .value = "TIME", .help = "end it after 90s, 15m, 2h, ..."},
-                  {.name = "memory", .letter = 'm', .value = "SIZE", .help = "512M, 4G, ..."},
-                  {.name = "cpus", .value = "N", .help = "cores, as 2 or 1.5"},
-                  {.name = "pids", .value = "N", .help = "most processes and threads"},
-                  {.name = "env",
-                   .letter = 'e',
-                   .value = "NAME=VALUE",
-                   .help = "variable for the job; may be given again",
-                   .repeated = true},
-                  {.name = "detach",
-                   .letter = 'd',
-                   .help = "print the lease's id and return, leaving the job running"}},
+      .options =
+          {tenant,
+           {.name = "gpus", .letter = 'g', .value = "N", .help = "GPUs (default 1)"},
+           {.name = "timeout", .value = "TIME", .help = "end it after 90s, 15m, 2h, ..."},
+           {.name = "memory", .letter = 'm', .value = "SIZE", .help = "512M, 4G, ..."},
+           {.name = "cpus", .value = "N", .help = "cores, as 2 or 1.5"},
+           {.name = "pids", .value = "N", .help = "most processes and threads"},
+           {.name = "env",
+            .letter = 'e',
+            .value = "NAME=VALUE",
+            .help = "variable for the job; may be given again",
+            .repeated = true},
+           {.name = "image",
+            .value = "REF",
+            .help = "make the box of this image: a name, a digest, or a local folder or tar",
+            .completes = Completes::kFile},
+           {.name = "mount",
+            .value = "NAME:/path",
+            .help = "folder of the node by its name there; :rw to write; may be given again",
+            .repeated = true},
+           {.name = "shm", .value = "SIZE", .help = "most in /dev/shm (default: half --memory)"},
+           {.name = "tmp", .value = "SIZE", .help = "most in /tmp and in the home folder each"},
+           {.name = "hugepages", .value = "SIZE", .help = "huge pages (default: none)"},
+           {.name = "detach",
+            .letter = 'd',
+            .help = "print the lease's id and return, leaving the job running"}},
       .takes_command = true,
-      .examples = {{"ringfence run -t acme/research/vision -- nvidia-smi -L",
-                    "which GPUs the job sees"},
-                   {"ringfence run -t acme/research/vision --gpus 2 --timeout 2h --memory 16G -e "
-                    "EPOCHS=3 -- python3 train.py",
-                    "two GPUs for two hours"},
-                   {"ringfence run -t acme/research/vision --detach -- sleep 600",
-                    "leave it running; `lease logs -f` follows it later"}},
+      .examples =
+          {{"ringfence run -t acme/research/vision -- nvidia-smi -L", "which GPUs the job sees"},
+           {"ringfence run -t acme/research/vision --gpus 2 --timeout 2h --memory 16G -e "
+            "EPOCHS=3 -- python3 train.py",
+            "two GPUs for two hours"},
+           {"ringfence run -t acme/research/vision --image acme/train:7 --mount data:/data -- "
+            "python3 train.py",
+            "in an image of the node, with a folder of it"},
+           {"ringfence run -t acme/research/vision --detach -- sleep 600",
+            "leave it running; `lease logs -f` follows it later"}},
       .exit_codes =
           "the job's own (128+N when signal N ended it); 124 when it ran past --timeout,\n"
           "125 when it could not be run or its node failed, 130 when you left it",

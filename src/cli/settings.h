@@ -34,6 +34,8 @@ enum class Setting {
   kNodeScenario,
   kNodeUidBase,
   kNodeUplink,
+  kNodeMounts,
+  kNodeImageVerifier,
   kPolicyFolder,
   kLogLevel,
   kLogFormat,
@@ -43,7 +45,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 23;
+inline constexpr std::size_t kSettingCount = 25;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

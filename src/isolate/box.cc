@@ -64,6 +64,39 @@ Status GiveFiles(const gpu::DriverFiles& files, unsigned uid) {
   return {};
 }
 
+// Of this kernel, where the hugetlb controller can hold boxes to a limit; else none.
+std::vector<std::string> HugePageSizes() {
+  std::vector<std::string> sizes;
+  auto hierarchies = os::CgroupHierarchies();
+  if (!hierarchies.has_value()) {
+    return sizes;
+  }
+  // Where both are mounted the runtime uses v1 alone.
+  const bool only_unified = std::all_of(hierarchies->begin(), hierarchies->end(),
+                                        [](const auto& one) { return one.unified; });
+  if (!only_unified) {
+    std::erase_if(*hierarchies, [](const auto& one) { return one.unified; });
+  }
+  if (!os::HasController(*hierarchies, "hugetlb")) {
+    return sizes;
+  }
+  const auto names = os::ListDir("/sys/kernel/mm/hugepages");
+  for (const std::string& name : names.has_value() ? *names : std::vector<std::string>()) {
+    constexpr std::string_view kPrefix = "hugepages-";
+    std::uint64_t kilobytes = 0;
+    if (!name.starts_with(kPrefix)) {
+      continue;
+    }
+    (void)std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), kilobytes);
+    if (kilobytes >= 1024 * 1024) {
+      sizes.push_back(std::to_string(kilobytes / (1024 * 1024)) + "GB");
+    } else if (kilobytes >= 1024) {
+      sizes.push_back(std::to_string(kilobytes / 1024) + "MB");
+    }
+  }
+  return sizes;
+}
+
 Result<BoxSpec> BuildSteps(const BoxPlace& place, const BoxPlan& plan) {
   const std::string& lease = plan.grant.lease;
   const std::string bundle = BundleFolder(place, lease);
@@ -80,8 +113,23 @@ Result<BoxSpec> BuildSteps(const BoxPlace& place, const BoxPlan& plan) {
   RINGFENCE_TRY(MakeClosedFolder(bundle, spec.first_uid));
   RINGFENCE_TRY(MakeClosedFolder(spec.root_folder, spec.first_uid));
   RINGFENCE_TRY(os::ChangeMode(spec.root_folder, 0755));
-  RINGFENCE_ASSIGN(spec.system_files,
-                   BuildBoxRoot(spec.root_folder, place.host_root, spec.first_uid));
+  spec.named_mounts = plan.mounts;
+  spec.huge_page_sizes = HugePageSizes();
+  if (plan.grant.box.huge_bytes_max > 0 && spec.huge_page_sizes.empty()) {
+    return Error{Code::kFailedPrecondition, "this node cannot limit huge pages, so boxes get none",
+                 "mount the hugetlb cgroup controller, or ask for none"};
+  }
+  if (plan.image.has_value()) {
+    spec.has_image = true;
+    spec.image_environment = plan.image->environment;
+    if (!plan.image->working_folder.empty()) {
+      spec.working_folder = plan.image->working_folder;
+    }
+    RINGFENCE_TRY(MountImageRoot(bundle, *plan.image, spec));
+  } else {
+    RINGFENCE_ASSIGN(spec.system_files,
+                     BuildBoxRoot(spec.root_folder, place.host_root, spec.first_uid));
+  }
   RINGFENCE_ASSIGN(spec.nodes, MakeNodes(place, plan));
   RINGFENCE_TRY(GiveFiles(plan.files, spec.first_uid + kJobUid));
   RINGFENCE_TRY(
@@ -204,6 +252,7 @@ Status TakeDownBox(const BoxPlace& place, const std::string& lease, const gpu::D
   RINGFENCE_TRY(os::RemoveCgroup(cgroup));
   RINGFENCE_TRY(os::RemoveTree(RuntimeState(place) + "/" + lease));
   RINGFENCE_TRY(os::RemoveTree(NodesFolder(place, lease)));
+  RINGFENCE_TRY(UnmountImageRoot(BundleFolder(place, lease)));
   RINGFENCE_TRY(os::RemoveTree(BundleFolder(place, lease)));
   return GiveFiles(files, 0);
 }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "gpu/device_files.h"
 #include "isolate/box_config.h"
+#include "isolate/box_image.h"
 #include "isolate/grant.h"
 #include "os/unique_fd.h"
 
@@ -29,6 +30,8 @@ struct BoxPlan {
   Grant grant;
   unsigned slot = 0;  // which range of user ids
   gpu::DriverFiles files;
+  std::optional<BoxImage> image;
+  std::vector<NamedMount> mounts;
 };
 
 // Makes the folders that boxes lie in. Once, at the jailer's start.

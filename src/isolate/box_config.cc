@@ -31,7 +31,11 @@ JsonObject Bind(const std::string& from, const std::string& to, bool writable) {
 
 JsonArray Mounts(const BoxSpec& spec) {
   // All of it counts against the box's memory; these only keep one from eating it all.
-  const std::string half = "size=" + std::to_string(spec.grant.memory_bytes_max / 2);
+  const auto size = [&spec](std::uint64_t wanted) {
+    const std::uint64_t half = spec.grant.memory_bytes_max / 2;
+    return "size=" + std::to_string(wanted == 0 ? half : wanted);
+  };
+  const std::string tmp = size(spec.grant.box.tmp_bytes_max);
   const std::string job = std::to_string(kJobUid);
   JsonArray mounts;
   mounts.push_back(Mount("proc", "proc", "/proc", {"nosuid", "noexec", "nodev"}));
@@ -40,16 +44,20 @@ JsonArray Mounts(const BoxSpec& spec) {
   mounts.push_back(Mount("devpts", "devpts", "/dev/pts",
                          {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}));
   mounts.push_back(
-      Mount("tmpfs", "shm", "/dev/shm", {"nosuid", "noexec", "nodev", "mode=1777", half}));
+      Mount("tmpfs", "shm", "/dev/shm",
+            {"nosuid", "noexec", "nodev", "mode=1777", size(spec.grant.box.shm_bytes_max)}));
   mounts.push_back(Mount("sysfs", "sysfs", "/sys", {"nosuid", "noexec", "nodev", "ro"}));
   for (const BoxFile& file : spec.system_files) {
     mounts.push_back(Bind(file.host_path, file.box_path, false));
   }
-  mounts.push_back(Mount("tmpfs", "tmpfs", "/tmp", {"nosuid", "nodev", "mode=1777", half}));
+  mounts.push_back(Mount("tmpfs", "tmpfs", "/tmp", {"nosuid", "nodev", "mode=1777", tmp}));
   mounts.push_back(Mount("tmpfs", "tmpfs", "/home/job",
-                         {"nosuid", "nodev", "mode=0700", "uid=" + job, "gid=" + job, half}));
+                         {"nosuid", "nodev", "mode=0700", "uid=" + job, "gid=" + job, tmp}));
   mounts.push_back(Bind(spec.init_host_path, kBoxInitPath, false));
   for (const gpu::DriverMount& mount : spec.driver_mounts) {
+    mounts.push_back(Bind(mount.host_path, mount.box_path, mount.writable));
+  }
+  for (const NamedMount& mount : spec.named_mounts) {
     mounts.push_back(Bind(mount.host_path, mount.box_path, mount.writable));
   }
   for (const BoxNode& node : spec.nodes) {
@@ -64,8 +72,19 @@ std::vector<std::string> Environment(const BoxSpec& spec) {
   std::vector<std::pair<std::string, std::string>> wanted = {
       {"PATH", kPath}, {"HOME", "/home/job"}, {"USER", "job"}, {"LANG", "C.UTF-8"}};
   std::string libraries;
+  std::string own_libraries;
+  for (const auto& [name, value] : spec.image_environment) {
+    if (name == "LD_LIBRARY_PATH") {
+      own_libraries = value;
+    } else {
+      wanted.emplace_back(name, value);
+    }
+  }
   for (const std::string& folder : spec.library_folders) {
     libraries += (libraries.empty() ? "" : ":") + folder;
+  }
+  if (!own_libraries.empty()) {  // the driver's before the image's
+    libraries += (libraries.empty() ? "" : ":") + own_libraries;
   }
   if (!libraries.empty()) {
     wanted.emplace_back("LD_LIBRARY_PATH", libraries);
@@ -109,7 +128,7 @@ JsonObject Process(const BoxSpec& spec) {
       {"user", JsonObject{{"uid", kJobUid}, {"gid", kJobUid}}},
       {"args", Texts(arguments)},
       {"env", Texts(Environment(spec))},
-      {"cwd", "/home/job"},
+      {"cwd", spec.working_folder},
       {"capabilities", JsonObject{{"bounding", JsonArray()},
                                   {"effective", JsonArray()},
                                   {"inheritable", JsonArray()},
@@ -133,8 +152,14 @@ JsonObject Resources(const BoxSpec& spec) {
                                  {"minor", static_cast<std::int64_t>(node.node.minor)},
                                  {"access", "rw"}});
   }
+  JsonArray huge;
+  for (const std::string& size : spec.huge_page_sizes) {
+    huge.push_back(JsonObject{{"pageSize", size},
+                              {"limit", static_cast<std::int64_t>(spec.grant.box.huge_bytes_max)}});
+  }
   const auto memory = static_cast<std::int64_t>(spec.grant.memory_bytes_max);
   return JsonObject{
+      {"hugepageLimits", std::move(huge)},
       {"devices", std::move(devices)},
       {"memory", JsonObject{{"limit", memory}, {"swap", memory}}},
       {"cpu", JsonObject{{"period", kCpuPeriodUs},
@@ -158,7 +183,7 @@ JsonObject Linux(const BoxSpec& spec) {
       {"cgroupsPath", spec.cgroup},
       {"rootfsPropagation", "private"},
       {"resources", Resources(spec)},
-      {"seccomp", BoxSeccomp()},
+      {"seccomp", BoxSeccomp(spec.grant.box.huge_bytes_max > 0)},
       {"maskedPaths", Texts({"/proc/acpi",
                              "/proc/asound",
                              "/proc/config.gz",
@@ -201,7 +226,7 @@ std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
   if (spec.grant.network.has_value()) {
     add("--network", "wait");
   }
-  add("--ls", "/");
+  add(spec.has_image ? "--rx" : "--ls", "/");
   for (const BoxFile& file : spec.system_files) {
     if (!file.box_path.starts_with("/etc")) {
       add("--rx", file.box_path);  // /usr, and /bin, /lib where they are not part of it
@@ -221,6 +246,9 @@ std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
     add("--rw", path);
   }
   for (const gpu::DriverMount& mount : spec.driver_mounts) {
+    add(mount.writable ? "--rw" : "--rx", mount.box_path);
+  }
+  for (const NamedMount& mount : spec.named_mounts) {
     add(mount.writable ? "--rw" : "--rx", mount.box_path);
   }
   for (const BoxNode& node : spec.nodes) {

@@ -28,6 +28,12 @@ struct BoxFile {  // read-only, from the host
   std::string box_path;
 };
 
+struct NamedMount {  // what the node's settings call by a name, and where a box has it
+  std::string host_path;
+  std::string box_path;
+  bool writable = false;
+};
+
 struct BoxSpec {
   Grant grant;
   std::string cgroup;  // "/ringfence/NODE/LEASE"
@@ -39,6 +45,12 @@ struct BoxSpec {
   std::vector<BoxNode> nodes;
   std::vector<gpu::DriverMount> driver_mounts;
   std::vector<std::string> library_folders;
+  std::vector<NamedMount> named_mounts;
+  std::vector<std::string> huge_page_sizes;  // "2MB": those whose use the kernel can limit
+  // Of a box with an image: its variables, and where it wants to start.
+  bool has_image = false;
+  std::vector<std::pair<std::string, std::string>> image_environment;
+  std::string working_folder = "/home/job";
 };
 
 Json BoxConfig(const BoxSpec& spec);

@@ -24,10 +24,10 @@ constexpr TextFile kEtcFiles[] = {
      "protocols: files\n"},
 };
 
-constexpr const char* kFolders[] = {
-    "/dev",           "/etc", "/etc/ssl", "/home", "/home/job", "/proc",    "/run",
-    "/run/ringfence", "/sys", "/tmp",     "/usr",  "/var",      "/var/tmp",
+constexpr const char* kSkeletonFolders[] = {
+    "/dev", "/etc", "/home", "/home/job", "/proc", "/run", "/run/ringfence", "/sys", "/tmp",
 };
+constexpr const char* kHostFolders[] = {"/etc/ssl", "/usr", "/var", "/var/tmp"};
 
 // What programs of the host's /usr look for in /etc, and that says nothing about the host's
 // people, keys or services.
@@ -52,10 +52,8 @@ Status WriteOwned(const std::string& path, std::string_view text, unsigned uid) 
 
 }  // namespace
 
-Result<std::vector<BoxFile>> BuildBoxRoot(const std::string& folder, const std::string& host_root,
-                                          unsigned owner_uid) {
-  const std::string host = host_root == "/" ? "" : host_root;
-  for (const char* path : kFolders) {
+Status BuildSkeleton(const std::string& folder, unsigned owner_uid) {
+  for (const char* path : kSkeletonFolders) {
     RINGFENCE_TRY(MakeOwned(folder + path, 0755, owner_uid));
   }
   // The runtime gives what it mounts there the mode of the folder beneath.
@@ -64,7 +62,16 @@ Result<std::vector<BoxFile>> BuildBoxRoot(const std::string& folder, const std::
   for (const TextFile& file : kEtcFiles) {
     RINGFENCE_TRY(WriteOwned(folder + file.path, file.text, owner_uid));
   }
-  RINGFENCE_TRY(WriteOwned(folder + kBoxInitPath, "", owner_uid));  // init is mounted over it
+  return WriteOwned(folder + kBoxInitPath, "", owner_uid);  // init is mounted over it
+}
+
+Result<std::vector<BoxFile>> BuildBoxRoot(const std::string& folder, const std::string& host_root,
+                                          unsigned owner_uid) {
+  const std::string host = host_root == "/" ? "" : host_root;
+  RINGFENCE_TRY(BuildSkeleton(folder, owner_uid));
+  for (const char* path : kHostFolders) {
+    RINGFENCE_TRY(MakeOwned(folder + path, 0755, owner_uid));
+  }
 
   std::vector<BoxFile> files = {{host + "/usr", "/usr"}};
   for (const char* name : kMergedFolders) {

@@ -16,4 +16,8 @@ namespace ringfence::isolate {
 Result<std::vector<BoxFile>> BuildBoxRoot(const std::string& folder, const std::string& host_root,
                                           unsigned owner_uid);
 
+// The part of it that every box has, with an image too: its own /etc files, home, and the places
+// where the runtime mounts.
+Status BuildSkeleton(const std::string& folder, unsigned owner_uid);
+
 }  // namespace ringfence::isolate

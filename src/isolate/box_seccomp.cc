@@ -143,12 +143,10 @@ constexpr const char* kAllowed[] = {
     "madvise",
     "mbind",
     "membarrier",
-    "memfd_create",
     "mincore",
     "mlock",
     "mlock2",
     "mlockall",
-    "mmap",
     "mprotect",
     "mremap",
     "msync",
@@ -297,8 +295,11 @@ constexpr const char* kAllowed[] = {
     "shmat",
     "shmctl",
     "shmdt",
-    "shmget",
 };
+
+constexpr std::int64_t kMapHugeTlb = 0x40000;
+constexpr std::int64_t kMemfdHugeTlb = 4;
+constexpr std::int64_t kShmHugeTlb = 04000;
 
 JsonObject Rule(std::initializer_list<const char*> names, const char* action) {
   JsonArray list;
@@ -325,13 +326,20 @@ JsonObject MaskedEquals(int index, std::int64_t mask, std::int64_t value) {
 
 }  // namespace
 
-Json BoxSeccomp() {
+Json BoxSeccomp(bool huge_pages) {
   JsonArray rules;
   JsonArray allowed;
   for (const char* name : kAllowed) {
     allowed.emplace_back(name);
   }
   rules.push_back(JsonObject{{"names", std::move(allowed)}, {"action", "SCMP_ACT_ALLOW"}});
+  if (huge_pages) {
+    rules.push_back(Rule({"mmap", "memfd_create", "shmget"}, "SCMP_ACT_ALLOW"));
+  } else {
+    rules.push_back(AllowWhen("mmap", MaskedEquals(3, kMapHugeTlb, 0)));
+    rules.push_back(AllowWhen("memfd_create", MaskedEquals(1, kMemfdHugeTlb, 0)));
+    rules.push_back(AllowWhen("shmget", MaskedEquals(2, kShmHugeTlb, 0)));
+  }
   // Processes and threads, but no namespace. clone3 hides its flags from a filter: it must seem
   // not to exist, and the C library then uses clone.
   rules.push_back(AllowWhen("clone", MaskedEquals(0, kCloneNamespaceFlags, 0)));

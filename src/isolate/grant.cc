@@ -60,6 +60,7 @@ Json GrantToJson(const Grant& grant) {
   if (grant.network.has_value()) {
     object["network"] = NetworkToJson(*grant.network);
   }
+  AddBox(grant.box, object);
   return object;
 }
 
@@ -162,6 +163,7 @@ Result<Grant> GrantFromJson(const Json& json) {
     RINGFENCE_ASSIGN(const Json* const network, reader.Any("network"));
     RINGFENCE_ASSIGN(grant.network, NetworkFromJson(*network));
   }
+  RINGFENCE_ASSIGN(grant.box, ReadBox(reader));
   RINGFENCE_TRY(reader.Finish());
   if (!IsName(grant.lease)) {
     return Bad("grant.lease", "is not a name");

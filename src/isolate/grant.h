@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "crypto/ed25519.h"
 #include "gpu/scrub.h"
+#include "isolate/grant_box.h"
 #include "isolate/network_grant.h"
 
 namespace ringfence::isolate {
@@ -33,6 +34,7 @@ struct Grant {
   std::uint64_t memory_bytes_max = 0;
   std::uint32_t cpu_millis_max = 0;  // thousandths of a core
   std::uint32_t pids_max = 0;
+  GrantBox box;
   Timestamp issued;
   Timestamp start_before;  // not startable later: bounds replay after the jailer lost its records
   Milliseconds runtime_max{};

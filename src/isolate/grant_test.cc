@@ -51,6 +51,32 @@ TEST_F(GrantTest, RoundTrip) {
   EXPECT_EQ(opened->runtime_max, sample.runtime_max);
 }
 
+TEST_F(GrantTest, ImageMountsAndSizesAreSignedWithIt) {
+  Grant sample = Sample();
+  sample.box.image = "sha256:" + std::string(64, 'a');
+  sample.box.mounts = {{"data", "/data", false}, {"scratch", "/mnt/out", true}};
+  sample.box.shm_bytes_max = 1 << 20U;
+  sample.box.tmp_bytes_max = 2 << 20U;
+  sample.box.huge_bytes_max = 4 << 20U;
+  const auto opened = Again(sample);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  EXPECT_EQ(SealGrant(key_, *opened), SealGrant(key_, sample));
+  EXPECT_EQ(opened->box.mounts[1].path, "/mnt/out");
+  EXPECT_TRUE(opened->box.mounts[1].writable);
+  const auto refused = [&](const std::function<void(GrantBox&)>& change) {
+    Grant bad = sample;
+    change(bad.box);
+    return !Again(bad).has_value();
+  };
+  EXPECT_TRUE(refused([](GrantBox& box) { box.image = "acme/train:7"; }));
+  EXPECT_TRUE(refused([](GrantBox& box) { box.mounts[0].name = "/etc"; }));
+  EXPECT_TRUE(refused([](GrantBox& box) { box.mounts[0].path = "/proc/1"; }));
+  EXPECT_TRUE(refused([](GrantBox& box) { box.mounts[0].path = "/data/../etc"; }));
+  EXPECT_TRUE(refused([](GrantBox& box) { box.mounts[0].path = box.mounts[1].path; }));
+  EXPECT_TRUE(refused([](GrantBox& box) { box.mounts.resize(17, box.mounts[0]); }));
+  EXPECT_TRUE(refused([](GrantBox& box) { box.shm_bytes_max = std::uint64_t{5} << 40U; }));
+}
+
 TEST_F(GrantTest, EveryChangedByteIsRefused) {
   const std::string envelope = SealGrant(key_, Sample());
   for (std::size_t at = 0; at < envelope.size(); ++at) {

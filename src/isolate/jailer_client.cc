@@ -99,6 +99,11 @@ class Client final : public JailerClient {
     return {};
   }
 
+  Result<std::vector<NodeImage>> Images() override {
+    RINGFENCE_ASSIGN(const Bytes bytes, CallForFile(ImagesRequest{}, kBodyFileBytesMax));
+    return DecodeImages(bytes);
+  }
+
  private:
   Result<Answer> CallAfterHello(RequestBody body) {
     RINGFENCE_TRY(Hello());

@@ -50,6 +50,12 @@ struct BoxRecord {
   std::string receipt;  // the envelope, when scrubbed
 };
 
+// An image that boxes of this node can be made of.
+struct NodeImage {
+  std::string digest;
+  std::vector<std::string> names;
+};
+
 // Any thread; calls of several threads are answered as they finish.
 class JailerClient {
  public:
@@ -82,6 +88,8 @@ class JailerClient {
   // first, kept until AckIncidents(count).
   virtual Result<std::vector<std::string>> Incidents() = 0;
   virtual Status AckIncidents(std::uint32_t count) = 0;
+  // Those that a box can be started with: imported, and vouched for where that is asked.
+  virtual Result<std::vector<NodeImage>> Images() { return std::vector<NodeImage>(); }
 
  protected:
   JailerClient() = default;

@@ -13,6 +13,9 @@ constexpr std::uint8_t kReplyOk = 0xff;  // any other value is a place in kCodeT
 constexpr std::size_t kMessageBytesMax = 4096;
 constexpr std::size_t kHelloTextBytesMax = 256;
 constexpr std::size_t kMissingMax = 32;
+constexpr std::size_t kDigestBytesMax = 80;
+constexpr std::size_t kImageNamesMax = 64;
+constexpr std::size_t kImageNameBytesMax = 512;
 
 class Writer {
  public:
@@ -138,6 +141,8 @@ Result<RequestBody> ReadBody(RequestType type, Reader& reader) {
       RINGFENCE_ASSIGN(const auto count, reader.Number<std::uint32_t>());
       return RequestBody(AckIncidentsRequest{count});
     }
+    case RequestType::kImages:
+      return RequestBody(ImagesRequest{});
   }
   return Error{Code::kInvalidArgument, "there is no such request"};
 }
@@ -156,6 +161,7 @@ struct BodyWriter {
   void operator()(const ForgetRequest& body) const { to.Text(body.lease); }
   void operator()(const IncidentsRequest&) const {}
   void operator()(const AckIncidentsRequest& body) const { to.Number(body.count); }
+  void operator()(const ImagesRequest&) const {}
 };
 
 struct Head {
@@ -229,6 +235,8 @@ std::string_view Name(RequestType type) {
       return "Incidents";
     case RequestType::kAckIncidents:
       return "AckIncidents";
+    case RequestType::kImages:
+      return "Images";
   }
   return "unknown";
 }
@@ -258,6 +266,7 @@ std::size_t FdsOf(RequestType type) {
     case RequestType::kInventory:
     case RequestType::kList:
     case RequestType::kIncidents:
+    case RequestType::kImages:
       return 1;
     case RequestType::kStart:
       return 3;
@@ -363,6 +372,33 @@ Result<std::vector<std::string>> DecodeTexts(ByteView bytes) {
   RINGFENCE_ASSIGN(auto texts, reader.Texts(kIncidentsMax, crypto::kEnvelopeBytesMax));
   RINGFENCE_TRY(reader.Finish());
   return texts;
+}
+
+Bytes EncodeImages(const std::vector<NodeImage>& images) {
+  Writer writer;
+  writer.Number(static_cast<std::uint16_t>(images.size()));
+  for (const NodeImage& image : images) {
+    writer.Text(image.digest);
+    writer.Texts(image.names);
+  }
+  return writer.Take();
+}
+
+Result<std::vector<NodeImage>> DecodeImages(ByteView bytes) {
+  Reader reader(bytes);
+  RINGFENCE_ASSIGN(const auto count, reader.Number<std::uint16_t>());
+  if (count > kNodeImagesMax) {
+    return Error{Code::kInvalidArgument, "there are more images than there may be"};
+  }
+  std::vector<NodeImage> images;
+  for (std::size_t i = 0; i < count; ++i) {
+    NodeImage image;
+    RINGFENCE_ASSIGN(image.digest, reader.Text(kDigestBytesMax));
+    RINGFENCE_ASSIGN(image.names, reader.Texts(kImageNamesMax, kImageNameBytesMax));
+    images.push_back(std::move(image));
+  }
+  RINGFENCE_TRY(reader.Finish());
+  return images;
 }
 
 }  // namespace ringfence::isolate

@@ -22,6 +22,7 @@ inline constexpr std::size_t kInventoryBytesMax = 1024 * 1024;
 inline constexpr std::size_t kRequestsOutstandingMax = 64;
 inline constexpr std::size_t kBoxRecordsMax = 256;
 inline constexpr std::size_t kIncidentsMax = 64;
+inline constexpr std::size_t kNodeImagesMax = 256;
 
 enum class RequestType : std::uint16_t {
   kHello = 1,
@@ -33,6 +34,7 @@ enum class RequestType : std::uint16_t {
   kForget = 7,
   kIncidents = 8,
   kAckIncidents = 9,
+  kImages = 10,
 };
 std::string_view Name(RequestType type);
 
@@ -57,9 +59,11 @@ struct AckIncidentsRequest {
   std::uint32_t count = 0;
 };
 
+struct ImagesRequest {};
+
 using RequestBody =
     std::variant<HelloRequest, InventoryRequest, StartRequest, EndRequest, ScrubRequest,
-                 ListRequest, ForgetRequest, IncidentsRequest, AckIncidentsRequest>;
+                 ListRequest, ForgetRequest, IncidentsRequest, AckIncidentsRequest, ImagesRequest>;
 
 struct Request {
   std::uint32_t id = 0;
@@ -70,8 +74,8 @@ RequestType TypeOf(const RequestBody& body);
 Bytes EncodeRequest(const Request& request);
 Result<Request> DecodeRequest(ByteView frame);
 
-// A reply is an error, or what its request promises. Inventory, List and Incidents answer with one
-// descriptor, a sealed memory file; Start with three pipes; the others with none.
+// A reply is an error, or what its request promises. Inventory, List, Incidents and Images answer
+// with one descriptor, a sealed memory file; Start with three pipes; the others with none.
 struct Reply {
   std::uint32_t id = 0;
   RequestType type = RequestType::kHello;
@@ -89,5 +93,7 @@ Bytes EncodeRecords(const std::vector<BoxRecord>& records);
 Result<std::vector<BoxRecord>> DecodeRecords(ByteView bytes);
 Bytes EncodeTexts(const std::vector<std::string>& texts);
 Result<std::vector<std::string>> DecodeTexts(ByteView bytes);
+Bytes EncodeImages(const std::vector<NodeImage>& images);
+Result<std::vector<NodeImage>> DecodeImages(ByteView bytes);
 
 }  // namespace ringfence::isolate

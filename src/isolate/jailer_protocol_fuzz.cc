@@ -26,6 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto records = DecodeRecords(bytes); records.has_value()) {
     same(EncodeRecords(*records));
   }
+  if (const auto images = DecodeImages(bytes); images.has_value()) {
+    same(EncodeImages(*images));
+  }
   if (const auto texts = DecodeTexts(bytes); texts.has_value()) {
     same(EncodeTexts(*texts));
   }

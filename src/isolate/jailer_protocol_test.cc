@@ -23,7 +23,8 @@ std::vector<Request> AllRequests() {
           {6, ListRequest{}},
           {7, ForgetRequest{"lease-1"}},
           {8, IncidentsRequest{}},
-          {0xffffffff, AckIncidentsRequest{7}}};
+          {0xffffffff, AckIncidentsRequest{7}},
+          {9, ImagesRequest{}}};
 }
 
 TEST(JailerProtocol, RequestsRoundTripAndNothingElse) {
@@ -83,6 +84,17 @@ TEST(JailerProtocol, RecordsRoundTrip) {
   EXPECT_EQ(EncodeRecords(*again), bytes);
   for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
     EXPECT_FALSE(DecodeRecords(ByteView(bytes).first(cut)).has_value());
+  }
+}
+
+TEST(JailerProtocol, ImagesRoundTrip) {
+  const Bytes bytes = EncodeImages({{"sha256:00", {"a:1", "b"}}, {"sha256:11", {}}});
+  const auto again = DecodeImages(bytes);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(EncodeImages(*again), bytes);
+  EXPECT_EQ((*again)[0].names[1], "b");
+  for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
+    EXPECT_FALSE(DecodeImages(ByteView(bytes).first(cut)).has_value());
   }
 }
 

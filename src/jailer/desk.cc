@@ -79,6 +79,8 @@ void Desk::Handle(const isolate::Request& request) {
       return Answer(
           id, RequestType::kAckIncidents,
           records_->AckIncidents(std::get<isolate::AckIncidentsRequest>(request.body).count));
+    case RequestType::kImages:
+      return HandleImages(id);
   }
 }
 
@@ -117,6 +119,15 @@ void Desk::HandleIncidents(std::uint32_t id) {
     return;
   }
   AnswerFile(id, RequestType::kIncidents, isolate::EncodeTexts(*incidents));
+}
+
+void Desk::HandleImages(std::uint32_t id) {
+  const auto images = hands_->ListImages();
+  if (!images.has_value()) {
+    Answer(id, RequestType::kImages, images.error());
+    return;
+  }
+  AnswerFile(id, RequestType::kImages, isolate::EncodeImages(*images));
 }
 
 void Desk::HandleEnd(std::uint32_t id, const std::string& lease) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "isolate/box.h"
 #include "isolate/jailer_protocol.h"
 #include "jailer/identity.h"
+#include "jailer/options.h"
 #include "jailer/records.h"
 
 namespace ringfence::jailer {
@@ -38,6 +40,14 @@ class Hands {
   // The record must be durable already; its state is kept up to date from here on.
   virtual void StartBox(isolate::BoxPlan plan, Started started) = 0;
   virtual void EndBox(const std::string& lease) = 0;
+  // The image, whole and as it was imported, held until the box has ended.
+  using Image = std::function<void(Result<isolate::BoxImage>)>;
+  virtual void ReadyImage(const std::string& digest, Image done) {
+    done(Error{Code::kFailedPrecondition, "image " + digest + " is not on this node"});
+  }
+  virtual Result<std::vector<isolate::NodeImage>> ListImages() const {
+    return std::vector<isolate::NodeImage>();
+  }
 };
 
 // One thread.
@@ -49,6 +59,7 @@ class Desk {
     Identity identity;
     std::vector<std::string> missing;  // why no box can run here; empty: they can
     Send send;
+    std::map<std::string, MountPlace> mounts = {};  // what boxes may have, by name
   };
   // The references must outlive this.
   Desk(Parts parts, Records& records, Hands& hands, const Clock& clock)
@@ -64,7 +75,12 @@ class Desk {
   using AfterInventory = std::function<void(const Status&)>;
 
   void HandleStart(std::uint32_t id, const isolate::StartRequest& request);
-  void StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest);
+  // With the image, where the grant names one.
+  void StartWithImage(std::uint32_t id, const isolate::Grant& grant, const std::string& digest);
+  void StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest,
+                    std::optional<isolate::BoxImage> image);
+  Result<std::vector<isolate::NamedMount>> MountsFor(const isolate::Grant& grant) const;
+  void HandleImages(std::uint32_t id);
   void HandleEnd(std::uint32_t id, const std::string& lease);
   void HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request);
   void ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request);

@@ -178,7 +178,6 @@ void Desk::ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request
       record.lease = request.lease;
       record.state = BoxState::kEnded;
       RINGFENCE_ASSIGN(record.gpus, Wanted(request.gpus));
-      RINGFENCE_ASSIGN(record.slot, records_->FreeSlot());
       record.start_before = clock_->Now() + kUnstartedKept;
       record.changed = clock_->Now();
       RINGFENCE_TRY(records_->Begin(record));

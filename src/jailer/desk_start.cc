@@ -4,6 +4,7 @@
 #include "crypto/sha256.h"
 #include "jailer/desk.h"
 #include "os/failpoint.h"
+#include "os/file.h"
 
 namespace ringfence::jailer {
 namespace {
@@ -85,11 +86,51 @@ void Desk::HandleStart(std::uint32_t id, const isolate::StartRequest& request) {
       Answer(id, RequestType::kStart, known.error());
       return;
     }
-    StartGranted(id, grant, digest);
+    StartWithImage(id, grant, digest);
   });
 }
 
-void Desk::StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest) {
+void Desk::StartWithImage(std::uint32_t id, const isolate::Grant& grant,
+                          const std::string& digest) {
+  if (grant.box.image.empty()) {
+    StartGranted(id, grant, digest, std::nullopt);
+    return;
+  }
+  hands_->ReadyImage(grant.box.image, [this, id, grant, digest](Result<isolate::BoxImage> image) {
+    if (!image.has_value()) {
+      Answer(id, RequestType::kStart, image.error());
+      return;
+    }
+    StartGranted(id, grant, digest, std::move(*image));
+  });
+}
+
+Result<std::vector<isolate::NamedMount>> Desk::MountsFor(const isolate::Grant& grant) const {
+  std::vector<isolate::NamedMount> mounts;
+  for (const isolate::GrantMount& wanted : grant.box.mounts) {
+    const auto found = parts_.mounts.find(wanted.name);
+    if (found == parts_.mounts.end()) {
+      return Error{Code::kFailedPrecondition,
+                   "this node has no mount named \"" + wanted.name + "\"",
+                   "declare it in the node's settings: node.mounts"};
+    }
+    if (wanted.writable && !found->second.writable) {
+      return Error{Code::kPermissionDenied,
+                   "the mount " + wanted.name + " is read-only on this node",
+                   "ask for it without :rw, or declare it with :rw in node.mounts"};
+    }
+    if (!os::IsDirectory(found->second.path)) {
+      return Error{Code::kFailedPrecondition,
+                   "the mount " + wanted.name + " is no folder on this node: " + found->second.path,
+                   "make it, or change node.mounts"};
+    }
+    mounts.push_back({found->second.path, wanted.path, wanted.writable});
+  }
+  return mounts;
+}
+
+void Desk::StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest,
+                        std::optional<isolate::BoxImage> image) {
   const auto prepare = [&]() -> Result<isolate::BoxPlan> {
     // Again, as another Start may have come between.
     if (records_->WasUsed(grant.lease)) {
@@ -101,9 +142,11 @@ void Desk::StartGranted(std::uint32_t id, const isolate::Grant& grant, const std
     RINGFENCE_TRY(CheckCards(grant));
     isolate::BoxPlan plan;
     plan.grant = grant;
+    plan.image = std::move(image);
+    RINGFENCE_ASSIGN(plan.mounts, MountsFor(grant));
     RINGFENCE_ASSIGN(const std::vector<gpu::WantedGpu> gpus, Wanted(grant.gpus));
     RINGFENCE_ASSIGN(plan.files, hands_->FilesFor(gpus));
-    RINGFENCE_ASSIGN(plan.slot, records_->FreeSlot());
+    RINGFENCE_ASSIGN(plan.slot, records_->TakeSlot(grant.tenant));
     LeaseRecord record;
     record.lease = grant.lease;
     record.gpus = gpus;

@@ -116,6 +116,8 @@ class JailerTest : public ::testing::Test {
 
   std::vector<std::string> Arguments() {
     return {"ringfence-jailer",
+            "--mounts",
+            mounts_,
             "--state",
             folder_ + "/private/state",
             "--agent-exec",
@@ -243,6 +245,7 @@ class JailerTest : public ::testing::Test {
 
   std::string folder_;
   std::string driver_root_;
+  std::string mounts_;  // what the node declares
   std::string node_;
   crypto::SigningKey server_ = crypto::SigningKey::Generate();
   const Bytes join_secret_ = crypto::RandomBytes(32);

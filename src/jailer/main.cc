@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "isolate/capabilities.h"
+#include "isolate/image_worker.h"
 #include "isolate/runtime.h"
 #include "jailer/agent_process.h"
 #include "jailer/options.h"
@@ -73,6 +74,11 @@ Result<os::UniqueFd> TakeLock(const std::string& path) {
   }
 }
 
+// Beside the other worker.
+std::string UnpackProgram(const Options& options) {
+  return options.worker.substr(0, options.worker.rfind('/')) + "/ringfence-unpack";
+}
+
 struct Agent {
   os::UniqueFd socket;  // our end
   int pid = 0;          // 0: not our child
@@ -110,7 +116,12 @@ Result<int> Serve(Options options) {
   if (os::IsRoot()) {
     workers.walls = isolate::WorkerWalls::kUserOnly;
   }
+  isolate::ImagePlace images{
+      options.state + "/images",
+      {UnpackProgram(options), "/", kRunFolder, isolate::ImageUid(options.uid_base), workers.walls},
+      options.image_verifier};
   if (missing.empty()) {
+    images.worker.walls = isolate::WorkerWalls::kAll;
     RINGFENCE_ASSIGN(const isolate::Runtime runtime, isolate::FindRuntime());
     place.runtime = runtime.path;
     workers.walls = isolate::WorkerWalls::kAll;
@@ -133,10 +144,10 @@ Result<int> Serve(Options options) {
   }
   RINGFENCE_TRY(os::SetNonBlocking(agent.socket.get(), true));
   identity.agent_join.reset();
-  Service service(
-      ServiceParts{options.node, std::move(identity), std::move(missing), std::move(workers),
-                   std::move(agent.socket), std::move(signals), agent.pid},
-      records, boxes, clock);
+  Service service(ServiceParts{options.node, std::move(identity), std::move(missing),
+                               std::move(workers), std::move(agent.socket), std::move(signals),
+                               agent.pid, std::move(images), options.mounts},
+                  records, boxes, clock);
   const int status = service.Run();
   os::RemoveCgroupIfUnused("/ringfence/" + options.node);
   return status;

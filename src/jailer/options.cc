@@ -1,10 +1,12 @@
 #include "jailer/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
 #include "isolate/box_config.h"
 #include "isolate/names.h"
+#include "model/box_request.h"
 #include "os/links.h"
 
 namespace ringfence::jailer {
@@ -13,6 +15,7 @@ namespace {
 // Ids below are of the system and of people.
 constexpr unsigned kUidBaseLeast = 100'000;
 constexpr unsigned kUidBaseMost = 2'000'000'000;
+constexpr std::size_t kMountsMax = 64;
 constexpr unsigned kIdMost = 0x7fffffff;
 
 Error Bad(const std::string& option, const std::string& why) {
@@ -51,6 +54,34 @@ Status TakeAgent(const std::string& exec, const std::string& socket, Options& op
 
 }  // namespace
 
+Result<std::map<std::string, MountPlace>> ParseMounts(const std::string& text) {
+  std::map<std::string, MountPlace> mounts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    std::string one = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t equals = one.find('=');
+    MountPlace place;
+    if (one.ends_with(":rw")) {
+      place.writable = true;
+      one.resize(one.size() - 3);
+    }
+    const std::string name = one.substr(0, equals);
+    place.path = equals == std::string::npos ? "" : one.substr(equals + 1);
+    if (!model::CheckMount({name, "/mnt/x", false}).has_value() || !place.path.starts_with('/') ||
+        place.path == "/") {
+      return Bad("--mounts",
+                 "must be NAME=DIR or NAME=DIR:rw with commas between, DIR absolute: \"" +
+                     one.substr(0, 200) + "\" is not");
+    }
+    if (!mounts.emplace(name, place).second || mounts.size() > kMountsMax) {
+      return Bad("--mounts", "names " + name + " twice, or holds over " +
+                                 std::to_string(kMountsMax) + " mounts");
+    }
+  }
+  return mounts;
+}
+
 Result<Options> ParseOptions(const std::vector<std::string>& words) {
   Options options;
   std::map<std::string, std::string> given = {
@@ -60,7 +91,8 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
       {"--driver-root", "/"},    {"--node", ""},
       {"--join-token-file", ""}, {"--uid-base", "1000000000"},
       {"--box-root", "/"},       {"--agent-socket", ""},
-      {"--log-format", "text"},  {"--uplink", ""}};
+      {"--log-format", "text"},  {"--image-verifier", ""},
+      {"--mounts", ""},          {"--uplink", ""}};
   std::map<std::string, bool> seen;
   std::size_t at = 0;
   for (; at < words.size() && words[at] != "--"; at += 2) {
@@ -101,6 +133,11 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
   }
   options.uplink = given["--uplink"];
   options.log_json = given["--log-format"] == "json";
+  options.image_verifier = given["--image-verifier"];
+  if (!options.image_verifier.empty() && !options.image_verifier.starts_with('/')) {
+    return Bad("--image-verifier", "must be an absolute path");
+  }
+  RINGFENCE_ASSIGN(options.mounts, ParseMounts(given["--mounts"]));
   options.worker = given["--worker"];
   options.init = given["--init"];
   options.driver_root = given["--driver-root"];

@@ -1,11 +1,19 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 
 namespace ringfence::jailer {
+
+struct MountPlace {  // what boxes may have by this name
+  std::string path;
+  bool writable = false;
+};
+// "data=/srv/data,scratch=/srv/scratch:rw"
+Result<std::map<std::string, MountPlace>> ParseMounts(const std::string& text);
 
 struct Options {
   std::string state;
@@ -21,7 +29,9 @@ struct Options {
   std::string join_token_file;  // empty: none
   unsigned uid_base = 1'000'000'000;
   std::string box_root = "/";
-  std::string uplink;  // interface to the world for boxes; empty: none
+  std::string uplink;          // interface to the world for boxes; empty: none
+  std::string image_verifier;  // must have vouched for every image; empty: nobody need
+  std::map<std::string, MountPlace> mounts;
   bool log_json = false;
 };
 
@@ -29,6 +39,7 @@ inline constexpr const char* kUsage =
     "usage: ringfence-jailer --state DIR (--agent-exec PATH | --agent-socket PATH) --agent-uid U\n"
     "           --agent-gid G --worker PATH --init PATH --driver-root DIR --node NAME\n"
     "           [--join-token-file FILE] [--uid-base N] [--box-root DIR] [--uplink IFACE]\n"
+    "           [--image-verifier PROGRAM] [--mounts NAME=DIR[:rw],...]\n"
     "           [--log-format text|json] [-- AGENT-ARGUMENTS...]\n"
     "Started by 'ringfence up' or by the service manager, not by hand.\n";
 

@@ -112,7 +112,8 @@ Result<Records> Records::Open(const std::string& folder, const std::string& boot
     }
   }
   RINGFENCE_ASSIGN(os::AppendFile used, os::AppendFile::Open(folder + "/used", 0600));
-  Records records(folder, boot_id, std::move(used));
+  RINGFENCE_ASSIGN(UidRanges ranges, UidRanges::Open(folder));
+  Records records(folder, boot_id, std::move(used), std::move(ranges));
   RINGFENCE_TRY(records.Load());
   RINGFENCE_TRY(records.LoadUsed(now));
   return records;
@@ -232,19 +233,14 @@ std::string Records::HolderOf(const std::string& uuid) const {
   return {};
 }
 
-Result<unsigned> Records::FreeSlot() const {
+Result<unsigned> Records::TakeSlot(const std::string& tenant) {
   std::set<unsigned> taken;
   for (const auto& [id, record] : leases_) {
     if (record.state == BoxState::kPreparing || record.state == BoxState::kRunning) {
       taken.insert(record.slot);
     }
   }
-  for (unsigned slot = 0; slot < kSlotsMax; ++slot) {
-    if (!taken.contains(slot)) {
-      return slot;
-    }
-  }
-  return Error{Code::kExhausted, "every range of user ids is taken by a box"};
+  return ranges_.Take(tenant, taken);
 }
 
 Status Records::Begin(const LeaseRecord& record) {

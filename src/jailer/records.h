@@ -4,6 +4,7 @@
 // clean, which lease ids were ever used. One folder, one owner, one thread.
 //   state.json  leases and clean GPUs, replaced whole
 //   used        a line for each forgotten lease: "TIME LEASE\n", appended
+//   uids        which range of user ids is which tenant's (jailer/uid_ranges.h)
 //   incidents/  a signed statement each, oldest first by name
 
 #include <cstdint>
@@ -16,11 +17,11 @@
 #include "base/time.h"
 #include "gpu/device_files.h"
 #include "isolate/jailer_client.h"
+#include "jailer/uid_ranges.h"
 #include "os/file.h"
 
 namespace ringfence::jailer {
 
-inline constexpr unsigned kSlotsMax = 1024;
 inline constexpr std::size_t kUsedMax = 500'000;
 // So many used ids, or twice as many as were left the last time, and those of old are dropped.
 inline constexpr std::size_t kUsedLookedThrough = 512;
@@ -49,7 +50,8 @@ class Records {
   bool IsClean(const std::string& uuid) const { return clean_.contains(uuid); }
   // The lease that holds the GPU and is not scrubbed yet; empty when none does.
   std::string HolderOf(const std::string& uuid) const;
-  Result<unsigned> FreeSlot() const;
+  // A range of user ids that is this tenant's and no box's now; durably the tenant's.
+  Result<unsigned> TakeSlot(const std::string& tenant);
 
   // Returns once durable: from here on the lease is used and its GPUs are not clean, even if the
   // machine stops now.
@@ -71,8 +73,11 @@ class Records {
   Status AckIncidents(std::uint32_t count);
 
  private:
-  Records(std::string folder, std::string boot_id, os::AppendFile used)
-      : folder_(std::move(folder)), boot_id_(std::move(boot_id)), used_file_(std::move(used)) {}
+  Records(std::string folder, std::string boot_id, os::AppendFile used, UidRanges ranges)
+      : folder_(std::move(folder)),
+        boot_id_(std::move(boot_id)),
+        used_file_(std::move(used)),
+        ranges_(std::move(ranges)) {}
   Status Load();
   // Reads which ids were used, and leaves out of the file those that need not be kept any more.
   Status LoadUsed(Timestamp now);
@@ -85,6 +90,7 @@ class Records {
   std::string folder_;
   std::string boot_id_;
   os::AppendFile used_file_;
+  UidRanges ranges_;
   bool used_torn_ = false;      // its last line may be half there
   bool used_replaced_ = false;  // by another file, which is not open yet
   std::map<std::string, LeaseRecord> leases_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "isolate/image_worker.h"
 #include "os/failpoint.h"
 #include "os/log.h"
 #include "os/notify.h"
@@ -17,6 +18,7 @@ constexpr auto kAgentGrace = std::chrono::seconds(10);
 constexpr int kRequestsPerTurn = 16;
 constexpr auto kInventoryMax = std::chrono::minutes(1);
 constexpr auto kScrubMax = std::chrono::minutes(10);
+constexpr auto kImageCheckMax = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -27,7 +29,8 @@ Service::Service(ServiceParts parts, Records& records, Boxes& boxes, const Clock
       desk_({parts_.node, std::move(parts_.identity), std::move(parts_.missing),
              [this](isolate::Reply reply, std::vector<os::UniqueFd> fds) {
                pair_.Answer(std::move(reply), std::move(fds));
-             }},
+             },
+             parts_.mounts},
             records, *this, clock) {
   if (!agent_is_child()) {
     return;
@@ -210,6 +213,71 @@ Result<gpu::DriverFiles> Service::FilesFor(const std::vector<gpu::WantedGpu>& gp
 
 void Service::StartBox(isolate::BoxPlan plan, Started started) {
   boxes_->Start(std::move(plan), std::chrono::steady_clock::now(), std::move(started));
+}
+
+Result<image::StoredImage> Service::VouchedImage(const std::string& digest) const {
+  RINGFENCE_ASSIGN(image::StoredImage stored, image::Store(parts_.images.store).Find(digest));
+  if (parts_.images.verifier.empty()) {
+    return stored;
+  }
+  RINGFENCE_ASSIGN(const std::string verifier, isolate::VerifierDigest(parts_.images.verifier));
+  if (stored.verifier != verifier) {
+    return Error{Code::kPermissionDenied,
+                 "image " + digest + " was not vouched for by " + parts_.images.verifier,
+                 "import it again: `ringfence image import`"};
+  }
+  return stored;
+}
+
+// The tree is read once in this process's life: nobody but root can change it, and what a crash or
+// a failing disk did to it is found at the first use.
+void Service::ReadyImage(const std::string& digest, Image done) {
+  std::string wanted;
+  const auto prepare = [&]() -> Result<isolate::BoxImage> {
+    RINGFENCE_ASSIGN(const image::StoredImage stored, VouchedImage(digest));
+    RINGFENCE_ASSIGN(os::UniqueFd hold, image::Store(parts_.images.store).Hold(digest));
+    wanted = stored.report.tree_digest;
+    return isolate::ImageForBox(stored, std::move(hold));
+  };
+  auto image = prepare();
+  if (!image.has_value() || checked_images_.contains(digest)) {
+    done(std::move(image));
+    return;
+  }
+  if (workers_.full()) {
+    done(Error{Code::kExhausted, "as many workers as may be are under way", "try again"});
+    return;
+  }
+  AddWorker(isolate::StartImageCheck(parts_.images.worker, image->tree),
+            std::chrono::steady_clock::now() + kImageCheckMax,
+            [this, image = *image, wanted, done = std::move(done)](Result<std::string> report) {
+              const auto found = report.has_value() ? isolate::TreeDigestOf(*report)
+                                                    : Result<std::string>(report.error());
+              if (!found.has_value()) {
+                done(Prefix("check image " + image.digest, found.error()));
+                return;
+              }
+              if (*found != wanted) {
+                done(Error{Code::kCorrupt,
+                           "image " + image.digest +
+                               " is not what was imported: its files were changed or damaged",
+                           "`ringfence image remove " + image.digest + "` and import it again"});
+                return;
+              }
+              checked_images_.insert(image.digest);
+              done(image);
+            });
+}
+
+Result<std::vector<isolate::NodeImage>> Service::ListImages() const {
+  std::vector<isolate::NodeImage> images;
+  for (const std::string& digest : image::Store(parts_.images.store).Digests()) {
+    const auto one = VouchedImage(digest);  // a damaged one is not on offer
+    if (images.size() < isolate::kNodeImagesMax && one.has_value()) {
+      images.push_back({digest, one->names});
+    }
+  }
+  return images;
 }
 
 void Service::EndBox(const std::string& lease) {

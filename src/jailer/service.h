@@ -3,12 +3,15 @@
 // The jailer's loop: requests in and answers out, children, signals and deadlines. What it decides
 // is the desk's. One thread.
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
+#include "isolate/image_import.h"
 #include "isolate/worker.h"
 #include "jailer/boxes.h"
 #include "jailer/desk.h"
@@ -30,6 +33,8 @@ struct ServiceParts {
   os::UniqueFd socket;   // our end of the pair, non-blocking
   os::UniqueFd signals;  // SIGCHLD, SIGTERM, SIGINT
   int agent_pid = 0;     // our child; 0: it connected, and is the service manager's to end
+  isolate::ImagePlace images;
+  std::map<std::string, MountPlace> mounts;
 };
 
 class Service final : private Hands {
@@ -59,6 +64,9 @@ class Service final : private Hands {
   Result<gpu::DriverFiles> FilesFor(const std::vector<gpu::WantedGpu>& gpus) const override;
   void StartBox(isolate::BoxPlan plan, Started started) override;
   void EndBox(const std::string& lease) override;
+  void ReadyImage(const std::string& digest, Image done) override;
+  Result<std::vector<isolate::NodeImage>> ListImages() const override;
+  Result<image::StoredImage> VouchedImage(const std::string& digest) const;
 
   ServiceParts parts_;
   Boxes* boxes_;
@@ -69,6 +77,7 @@ class Service final : private Hands {
   bool agent_running_ = true;
   bool shutting_down_ = false;
   std::optional<TimePoint> kill_agent_at_;
+  std::set<std::string> checked_images_;  // digests whose trees were read since we started
   int exit_status_ = 0;
 };
 

@@ -53,6 +53,9 @@ Error WhyNot(std::uint32_t wanted, const std::vector<Room>& rooms, const Fleet& 
   for (const auto& [node, why] : fleet.barred) {
     unfit += "; node " + node + " may not be shared now: " + why;
   }
+  for (const std::string& node : fleet.lacking) {
+    unfit += "; node " + node + " does not have the image";
+  }
   return Error{Code::kUnavailable,
                "no node has " + Count(wanted, "free GPU") + " now (at most " +
                    std::to_string(free_on_ready) + "; of all: " + stand + ")" + unfit,
@@ -71,7 +74,7 @@ Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
   for (const model::Node& node : fleet.nodes) {
     Room room{&node, {}, 0};
     const bool ready = fleet::StateOf(node, fleet.now) == fleet::NodeState::kReady &&
-                       !fleet.barred.contains(node.name);
+                       !fleet.barred.contains(node.name) && !fleet.lacking.contains(node.name);
     for (const model::Gpu& gpu : fleet.gpus) {
       if (gpu.node != node.name || gpu.state == model::GpuState::kLost) {
         continue;
@@ -86,6 +89,7 @@ Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
   Room* best = nullptr;
   for (Room& room : rooms) {
     const bool fits = room.free.size() >= gpus && !fleet.barred.contains(room.node->name) &&
+                      !fleet.lacking.contains(room.node->name) &&
                       fleet::StateOf(*room.node, fleet.now) == fleet::NodeState::kReady;
     if (fits && (best == nullptr || room.free.size() < best->free.size())) {
       best = &room;

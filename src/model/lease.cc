@@ -178,6 +178,7 @@ Status LeaseRequest::Validate() const {
   RINGFENCE_TRY(ValidateNumber("gpus", gpus, 1, kGpusPerLeaseMax, ""));
   RINGFENCE_TRY(ValidateCommand(command));
   RINGFENCE_TRY(ValidateEnvironment(environment));
+  RINGFENCE_TRY(box.Validate());
   RINGFENCE_TRY(
       ValidateNumber("memory", memory_bytes_max, kMemoryBytesMin, kMemoryBytesMax, "bytes"));
   RINGFENCE_TRY(

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "model/box_request.h"
 #include "model/network.h"
 #include "model/tenant.h"
 
@@ -60,6 +61,7 @@ struct LeaseRequest {
   std::uint32_t cpu_millis_max = 1000;
   std::uint32_t pids_max = 512;
   Milliseconds timeout = std::chrono::hours(2);
+  BoxRequest box;
 
   // Checks every limit; the error names the field and the fix.
   Status Validate() const;
@@ -78,6 +80,7 @@ struct Lease {
   LeaseState state = LeaseState::kRequested;
   std::string node;               // once placed
   std::vector<std::string> gpus;  // UUIDs, once placed
+  std::string image;              // digest of the box's image, resolved once; may be empty
   Timestamp created;
   Timestamp updated;
   std::optional<Timestamp> started;

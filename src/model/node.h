@@ -16,6 +16,12 @@ namespace ringfence::model {
 // A node's name: a host name of at most 63 bytes, [a-z0-9.-].
 Status CheckNodeName(std::string_view name);
 
+struct NodeImage {  // that boxes there can be made of
+  std::string digest;
+  std::vector<std::string> names;
+  bool operator==(const NodeImage&) const = default;
+};
+
 struct Node {
   std::string name;
   Timestamp joined;
@@ -33,6 +39,7 @@ struct Node {
   std::string receipt_key;   // base64: verifies the receipts of its jailer
   std::string witness_vkey;  // verifies its cosignatures
   std::uint64_t witnessed_size = 0;
+  std::vector<NodeImage> images;
   std::string witness_refusal;  // not empty: it saw a log that contradicts an earlier one
 };
 

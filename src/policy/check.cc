@@ -31,6 +31,9 @@ class Checker {
     CheckBoundaries();
     CheckQuotas();
     CheckNetworkRules();
+    for (const DraftBoxRule& rule : draft_.box_rules) {
+      (void)CheckTenantRef(rule.head, rule.tenant, "spec.tenant");
+    }
     CheckSomeoneCanAdminister();
   }
 
@@ -81,6 +84,7 @@ class Checker {
     Unique(draft_.boundaries, "Boundary");
     Unique(draft_.quotas, "Quota");
     Unique(draft_.network_rules, "NetworkRule");
+    Unique(draft_.box_rules, "BoxRule");
     for (const Role& role : BuiltInRoles()) {
       for (const DraftRole& draft : draft_.roles) {
         if (draft.head.name == role.name) {

@@ -15,8 +15,8 @@ using wire::YamlText;
 
 constexpr std::size_t kDisplayNameBytesMax = 128;
 constexpr std::size_t kActionsPerRoleMax = 64;
-constexpr std::string_view kKinds[] = {"Tenant",   "Principal", "Role",       "Binding",
-                                       "Boundary", "Quota",     "NetworkRule"};
+constexpr std::string_view kKinds[] = {"Tenant",   "Principal", "Role",        "Binding",
+                                       "Boundary", "Quota",     "NetworkRule", "BoxRule"};
 
 bool IsAlphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -206,7 +206,7 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
     top.Problem("kind", kind->line, "unknown kind \"" + kind->text + "\"",
                 DidYouMean(Closest(kind->text, kinds),
                            "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, "
-                           "NetworkRule"));
+                           "NetworkRule, BoxRule"));
     return;
   }
   YamlReader metadata(metadata_node, "metadata", YamlText{file, document.line}, problems);
@@ -231,6 +231,8 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
       ReadBoundary(std::move(head), spec, draft);
     } else if (kind->text == "NetworkRule") {
       ReadNetworkRule(std::move(head), spec, draft, problems);
+    } else if (kind->text == "BoxRule") {
+      ReadBoxRule(std::move(head), ReadTenantRef(spec, true), spec, draft);
     } else {
       ReadQuota(std::move(head), spec, draft);
     }

@@ -72,6 +72,12 @@ struct DraftNetworkRule {
   std::vector<model::PortRange> ports;
 };
 
+struct DraftBoxRule {
+  DraftHead head;
+  DraftTenantRef tenant;
+  BoxRule rule;  // without tenant and source
+};
+
 struct Draft {
   std::vector<DraftTenant> tenants;
   std::vector<DraftPrincipal> principals;
@@ -80,6 +86,7 @@ struct Draft {
   std::vector<DraftBoundary> boundaries;
   std::vector<DraftQuota> quotas;
   std::vector<DraftNetworkRule> network_rules;
+  std::vector<DraftBoxRule> box_rules;
 };
 
 // Adds one document of `file` to the draft; what is wrong with it goes to `problems`.
@@ -89,6 +96,7 @@ void ReadDocument(const wire::YamlNode& document, const std::string& file, Draft
 // The spec of a NetworkRule.
 void ReadNetworkRule(DraftHead head, wire::YamlReader& spec, Draft& draft,
                      wire::YamlProblems& problems);
+void ReadBoxRule(DraftHead head, DraftTenantRef tenant, wire::YamlReader& spec, Draft& draft);
 
 // Holds the documents against each other: references, duplicates, contradictions, lock-out.
 void CheckDraft(const Draft& draft, wire::YamlProblems& problems);

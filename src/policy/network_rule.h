@@ -9,17 +9,13 @@
 
 #include "model/network.h"
 #include "model/tenant.h"
+#include "policy/source.h"
 
 namespace ringfence::policy {
 
 inline constexpr std::size_t kNetworkRulesMax = 1024;
 inline constexpr std::size_t kNetworkRulesPerTenantMax = 128;
 inline constexpr std::size_t kPortsPerRuleMax = 32;
-
-struct Source {      // where a thing is written
-  std::string file;  // relative to the folder
-  int line = 0;
-};
 
 enum class NetworkTarget {
   kTenant,  // boxes of a tenant and below

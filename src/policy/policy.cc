@@ -116,6 +116,12 @@ void Policy::Tables::Fill(Draft& draft) {
     rule.ports = std::move(draft_rule.ports);
     rule.source = std::move(draft_rule.head.source);
   }
+  for (DraftBoxRule& draft_rule : draft.box_rules) {
+    BoxRule rule = std::move(draft_rule.rule);
+    rule.tenant = *draft_rule.tenant.path;
+    rule.source = std::move(draft_rule.head.source);
+    box_rules.push_back(std::move(rule));
+  }
 }
 
 void Policy::Tables::FillBindings(Draft& draft) {
@@ -204,6 +210,16 @@ std::vector<Quota> Policy::QuotasOver(const model::TenantPath& tenant) const {
     }
   }
   return quotas;
+}
+
+std::vector<BoxRule> Policy::BoxRulesOver(const model::TenantPath& tenant) const {
+  std::vector<BoxRule> rules;
+  for (const BoxRule& rule : tables_->box_rules) {
+    if (rule.tenant.is_root() || rule.tenant.Contains(tenant)) {
+      rules.push_back(rule);
+    }
+  }
+  return rules;
 }
 
 std::optional<std::string> Policy::ClosestTenant(std::string_view text) const {

@@ -14,7 +14,9 @@
 #include "model/isolation.h"
 #include "model/tenant.h"
 #include "policy/authorizer.h"
+#include "policy/box_rule.h"
 #include "policy/network_rule.h"
+#include "policy/source.h"
 
 namespace ringfence::policy {
 
@@ -79,6 +81,8 @@ class Policy final : public Authorizer {
   const std::vector<NetworkRule>& network_rules() const;  // in the order of the files
   // Every quota that holds for a tenant: its own and those above it.
   std::vector<Quota> QuotasOver(const model::TenantPath& tenant) const;
+  // Likewise, down from "/".
+  std::vector<BoxRule> BoxRulesOver(const model::TenantPath& tenant) const;
   // "acme/reserch" -> "acme/research", when one is close; for errors.
   std::optional<std::string> ClosestTenant(std::string_view text) const;
   // SHA-256 over the files' names and texts, hex: which policy decided.

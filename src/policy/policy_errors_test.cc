@@ -58,7 +58,7 @@ void Check(const std::vector<Case>& cases) {
 
 TEST(PolicyErrorsTest, TheFrameOfADocument) {
   const std::string kinds =
-      "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, NetworkRule";
+      "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, NetworkRule, BoxRule";
   Check({
       {"- a\n",
        "x.yaml:1: must be a map, but is a list (write \"name: value\" lines below it, or {} for "

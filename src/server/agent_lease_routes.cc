@@ -24,6 +24,19 @@ constexpr Milliseconds kStartWithin = std::chrono::minutes(2);
 constexpr std::size_t kChunksMax = 64;
 constexpr Milliseconds kSettled = std::chrono::seconds(30);
 
+isolate::GrantBox BoxOf(const model::Lease& lease) {
+  const model::BoxRequest& request = lease.request.box;
+  isolate::GrantBox box;
+  box.image = lease.image;
+  for (const model::MountRequest& mount : request.mounts) {
+    box.mounts.push_back({mount.name, mount.path, mount.writable});
+  }
+  box.shm_bytes_max = request.shm_bytes_max;
+  box.tmp_bytes_max = request.tmp_bytes_max;
+  box.huge_bytes_max = request.huge_bytes_max;
+  return box;
+}
+
 std::string GrantFor(const Core& core, const model::Lease& lease) {
   Timestamp placed = lease.updated;
   for (const model::LeaseStep& step : lease.steps) {
@@ -42,6 +55,7 @@ std::string GrantFor(const Core& core, const model::Lease& lease) {
   grant.memory_bytes_max = lease.request.memory_bytes_max;
   grant.cpu_millis_max = lease.request.cpu_millis_max;
   grant.pids_max = lease.request.pids_max;
+  grant.box = BoxOf(lease);
   grant.issued = placed;
   grant.start_before = placed + kStartWithin;
   grant.runtime_max = lease.request.timeout;

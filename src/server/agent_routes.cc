@@ -1,6 +1,8 @@
 // What agents say: joining, renewing, reporting, and what they witness. Leases and scrubs are in
 // agent_lease_routes.cc.
 
+#include <algorithm>
+
 #include "audit/note.h"
 #include "base/encoding.h"
 #include "crypto/dsse.h"
@@ -12,6 +14,7 @@
 #include "server/agent_work.h"
 #include "server/routes.h"
 #include "store/strays.h"
+#include "wire/node_json.h"
 
 namespace ringfence::server {
 namespace {
@@ -143,6 +146,7 @@ struct Report {
   std::vector<std::string> boxes;  // leases that the node knows of, in any state
   const Json* inventory = nullptr;
   std::uint64_t witnessed = 0;
+  std::vector<model::NodeImage> images;
   bool starting = false;  // its first report: the node, or at least its agent, has just started
 };
 
@@ -158,6 +162,7 @@ Result<Report> ReadReport(const Json& body) {
   if (reader.Has("inventory")) {
     RINGFENCE_ASSIGN(report.inventory, reader.Any("inventory"));
   }
+  RINGFENCE_ASSIGN(report.images, wire::NodeImagesFromJson(reader));
   RINGFENCE_TRY(reader.Finish());
   return report;
 }
@@ -250,6 +255,33 @@ Status RecordResumed(const Call& call, store::Connection& db) {
   return Core::Record(db, entry);
 }
 
+// What boxes can be made of is part of what a node is: a new or lost image is on record.
+Status RecordImages(const Call& call, store::Connection& db, model::Node& node,
+                    const std::vector<model::NodeImage>& images) {
+  constexpr std::size_t kNamedMax = 16;
+  const auto missing_in = [](const std::vector<model::NodeImage>& from,
+                             const std::vector<model::NodeImage>& in) {
+    JsonArray digests;
+    for (const model::NodeImage& image : from) {
+      const bool there = std::any_of(in.begin(), in.end(), [&](const model::NodeImage& other) {
+        return other.digest == image.digest;
+      });
+      if (!there && digests.size() < kNamedMax) {
+        digests.emplace_back(image.digest);
+      }
+    }
+    return digests;
+  };
+  audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "node.images");
+  entry.node = node.name;
+  entry.result = "ok";
+  entry.detail["added"] = missing_in(images, node.images);
+  entry.detail["removed"] = missing_in(node.images, images);
+  entry.detail["count"] = static_cast<std::int64_t>(images.size());
+  node.images = images;
+  return Core::Record(db, entry);
+}
+
 // Boxes that the node holds and the records do not want: of leases that are closed, or that nobody
 // knows since the records were restored from a backup. Those of a lease that closed just now are on
 // their way out by themselves.
@@ -281,7 +313,11 @@ Result<net::Response> TakeReport(const Call& call) {
     touched.clear();
     RINGFENCE_TRY(NoteStrays(call, db, report.boxes));
     RINGFENCE_ASSIGN(model::Node node, store::GetNode(db, name));
-    const bool changed = node.missing != report.missing || node.version != report.version;
+    const bool changed = node.missing != report.missing || node.version != report.version ||
+                         node.images != report.images;
+    if (node.images != report.images) {
+      RINGFENCE_TRY(RecordImages(call, db, node, report.images));
+    }
     node.missing = report.missing;
     node.version = report.version;
     node.last_seen = call.core.Now();

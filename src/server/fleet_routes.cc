@@ -6,6 +6,7 @@
 #include "lease/life.h"
 #include "lease/placement.h"
 #include "server/routes.h"
+#include "wire/node_json.h"
 
 namespace ringfence::server {
 namespace {
@@ -29,6 +30,7 @@ JsonObject ViewOf(const model::Node& node, std::size_t gpus, Timestamp now) {
                   {"certificate_expires", FormatTime(node.certificate_expires)},
                   {"receipt_key", node.receipt_key},
                   {"witness", node.witness_vkey},
+                  {"images", wire::NodeImagesToJson(node.images)},
                   {"witnessed_size", static_cast<std::int64_t>(node.witnessed_size)}};
   return view;
 }

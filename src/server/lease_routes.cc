@@ -1,10 +1,13 @@
 // Leases: asking for one, seeing it, ending it, its output and its receipts.
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "base/encoding.h"
 #include "crypto/dsse.h"
 #include "crypto/random.h"
+#include "image/reference.h"
 #include "isolate/grant.h"
 #include "lease/life.h"
 #include "lease/placement.h"
@@ -78,12 +81,73 @@ Status KnownTenant(const Call& call, const model::TenantPath& tenant, policy::Ac
                "tenant"};
 }
 
+// The digest of the image that is asked for, found once: from here on the lease means these bytes.
+Result<std::string> ResolveImage(const std::vector<model::Node>& nodes,
+                                 const image::Reference& reference) {
+  if (reference.pinned()) {
+    return reference.digest;
+  }
+  std::set<std::string> digests;
+  for (const model::Node& node : nodes) {
+    for (const model::NodeImage& one : node.images) {
+      for (const std::string& name : {reference.name, reference.name + ":latest"}) {
+        if (std::find(one.names.begin(), one.names.end(), name) != one.names.end()) {
+          digests.insert(one.digest);
+        }
+      }
+    }
+  }
+  if (digests.empty()) {
+    return Error{Code::kNotFound, "no node has an image named \"" + reference.name + "\"",
+                 "on the node, as root: `ringfence image import REF --name " + reference.name + "`",
+                 "image"};
+  }
+  if (digests.size() > 1) {
+    return Error{Code::kConflict,
+                 "nodes have different images named \"" + reference.name +
+                     "\": " + *digests.begin() + " and " + *std::next(digests.begin()),
+                 "name it by digest: --image " + reference.name + "@" + *digests.begin(), "image"};
+  }
+  return *digests.begin();
+}
+
+// Fills `digest` and who of the fleet lacks it.
+Status FindImage(const Call& call, const model::LeaseRequest& request, lease::Fleet& fleet,
+                 std::string& digest) {
+  const std::string& wanted = request.box.image;
+  image::Reference reference;
+  if (!wanted.empty()) {
+    RINGFENCE_ASSIGN(reference, image::ParseReference(wanted));
+  }
+  RINGFENCE_TRY(
+      policy::CheckBox(*call.core.policy(), request.tenant, request.box, reference.pinned()));
+  if (wanted.empty()) {
+    return {};
+  }
+  RINGFENCE_ASSIGN(digest, ResolveImage(fleet.nodes, reference));
+  for (const model::Node& node : fleet.nodes) {
+    const bool has = std::any_of(node.images.begin(), node.images.end(),
+                                 [&](const auto& one) { return one.digest == digest; });
+    if (!has) {
+      fleet.lacking.insert(node.name);
+    }
+  }
+  if (fleet.lacking.size() == fleet.nodes.size() && !fleet.nodes.empty()) {
+    return Error{Code::kFailedPrecondition, "no node has the image " + digest,
+                 "on the node, as root: `ringfence image import REF`; it is there some seconds "
+                 "later",
+                 "image"};
+  }
+  return {};
+}
+
 Result<lease::Placement> PlaceInside(const Call& call, store::Connection& db,
-                                     const model::LeaseRequest& request) {
+                                     const model::LeaseRequest& request, std::string& image) {
   lease::Fleet fleet;
   RINGFENCE_ASSIGN(fleet.nodes, call.core.Nodes(db));
   RINGFENCE_ASSIGN(fleet.gpus, store::ListGpus(db));
   fleet.now = call.core.Now();
+  RINGFENCE_TRY(FindImage(call, request, fleet, image));
   RINGFENCE_ASSIGN(const auto open, store::OpenLeases(db));
   RINGFENCE_TRY(lease::CheckQuotas(*call.core.policy(), request.tenant, request.gpus, open));
   fleet.barred = lease::BarredNodes(*call.core.policy(), request.tenant, open);
@@ -105,6 +169,16 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
   requested.detail["gpus"] = lease.request.gpus;
   requested.detail["program"] = lease.request.command.front().substr(0, 256);
   requested.detail["timeout_ms"] = lease.request.timeout.count();
+  if (!lease.image.empty()) {
+    requested.detail["image"] = lease.image;
+  }
+  if (!lease.request.box.mounts.empty()) {
+    JsonArray mounts;
+    for (const model::MountRequest& mount : lease.request.box.mounts) {
+      mounts.emplace_back(mount.name + ":" + mount.path + (mount.writable ? ":rw" : ""));
+    }
+    requested.detail["mounts"] = std::move(mounts);
+  }
   RINGFENCE_TRY(Core::Record(db, requested));
 
   const audit::Actor self{"ringfence", "system", "", ""};
@@ -151,7 +225,7 @@ Result<net::Response> Request(const Call& call) {
     lease.id = crypto::RandomId("lease");
     lease.request = request;
     lease.principal = call.caller.principal;
-    RINGFENCE_ASSIGN(const lease::Placement placement, PlaceInside(call, db, request));
+    RINGFENCE_ASSIGN(const lease::Placement placement, PlaceInside(call, db, request, lease.image));
     RINGFENCE_TRY(Admit(call, db, lease, decision, placement));
     creation.body = ViewOf(lease);
     return {};

@@ -41,6 +41,52 @@ Result<Environment> ReadEnvironment(JsonReader& reader) {
   return environment;
 }
 
+Result<model::BoxRequest> ReadBox(JsonReader& reader) {
+  model::BoxRequest box;
+  RINGFENCE_ASSIGN(box.image, reader.StringOr("image", {}, 2 * model::kImageBytesMax));
+  if (reader.Has("mounts")) {
+    RINGFENCE_ASSIGN(const auto mounts, reader.Array("mounts", 2 * model::kMountsMax));
+    for (const Json* one : mounts) {
+      RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*one, reader.Path("mounts")));
+      model::MountRequest mount;
+      RINGFENCE_ASSIGN(mount.name, fields.String("name"));
+      RINGFENCE_ASSIGN(mount.path, fields.String("path"));
+      RINGFENCE_ASSIGN(mount.writable, fields.BoolOr("writable", false));
+      RINGFENCE_TRY(fields.Finish());
+      box.mounts.push_back(std::move(mount));
+    }
+  }
+  for (const auto& [name, into] : {std::pair("shm_bytes", &box.shm_bytes_max),
+                                   {"tmp_bytes", &box.tmp_bytes_max},
+                                   {"huge_bytes", &box.huge_bytes_max}}) {
+    RINGFENCE_ASSIGN(const auto bytes, reader.IntOr(name, 0, 0, kIntegerMost));
+    *into = static_cast<std::uint64_t>(bytes);
+  }
+  return box;
+}
+
+// Only what was asked for: most leases have none of it.
+void AddBox(const model::BoxRequest& box, JsonObject& object) {
+  if (!box.image.empty()) {
+    object["image"] = box.image;
+  }
+  if (!box.mounts.empty()) {
+    JsonArray mounts;
+    for (const model::MountRequest& mount : box.mounts) {
+      mounts.push_back(
+          JsonObject{{"name", mount.name}, {"path", mount.path}, {"writable", mount.writable}});
+    }
+    object["mounts"] = std::move(mounts);
+  }
+  for (const auto& [name, bytes] : {std::pair("shm_bytes", box.shm_bytes_max),
+                                    {"tmp_bytes", box.tmp_bytes_max},
+                                    {"huge_bytes", box.huge_bytes_max}}) {
+    if (bytes != 0) {
+      object[name] = static_cast<std::int64_t>(bytes);
+    }
+  }
+}
+
 Result<Timestamp> ReadTime(JsonReader& reader, std::string_view name) {
   RINGFENCE_ASSIGN(const std::string text, reader.String(name, 40));
   Result<Timestamp> time = ParseTime(text);
@@ -182,6 +228,7 @@ Result<model::LeaseRequest> LeaseRequestFromJson(const Json& json, const std::st
   RINGFENCE_ASSIGN(const auto timeout,
                    reader.IntOr("timeout_ms", request.timeout.count(), 0, kIntegerMost));
   request.timeout = Milliseconds(timeout);
+  RINGFENCE_ASSIGN(request.box, ReadBox(reader));
   RINGFENCE_TRY(reader.Finish());
   RINGFENCE_TRY(request.Validate());
   return request;
@@ -201,6 +248,7 @@ JsonObject LeaseRequestToJson(const model::LeaseRequest& request) {
   object["cpu_millis"] = static_cast<std::int64_t>(request.cpu_millis_max);
   object["pids"] = static_cast<std::int64_t>(request.pids_max);
   object["timeout_ms"] = static_cast<std::int64_t>(request.timeout.count());
+  AddBox(request.box, object);
   return object;
 }
 
@@ -216,6 +264,7 @@ Result<model::Lease> LeaseFromJson(const Json& json) {
   if (reader.Has("gpus")) {
     RINGFENCE_ASSIGN(lease.gpus, reader.Strings("gpus", model::kGpusPerLeaseMax, kIdBytesMax));
   }
+  RINGFENCE_ASSIGN(lease.image, reader.StringOr("image", {}, kIdBytesMax));
   RINGFENCE_ASSIGN(lease.created, ReadTime(reader, "created"));
   RINGFENCE_ASSIGN(lease.updated, ReadTime(reader, "updated"));
   RINGFENCE_ASSIGN(lease.started, ReadTimeIfGiven(reader, "started"));
@@ -264,6 +313,9 @@ JsonObject LeaseToJson(const model::Lease& lease) {
   object["state"] = std::string(Name(lease.state));
   object["node"] = lease.node;
   object["gpus"] = ToArray(lease.gpus);
+  if (!lease.image.empty()) {
+    object["image"] = lease.image;
+  }
   object["created"] = FormatTime(lease.created);
   object["updated"] = FormatTime(lease.updated);
   if (lease.started.has_value()) {

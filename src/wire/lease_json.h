@@ -3,8 +3,10 @@
 // Leases as JSON: the body of the API's requests and answers, and the record that is stored.
 //
 //   request  {"tenant", "gpus", "command": [..], "env": {K: V}, "memory_bytes", "cpu_millis",
-//             "pids", "timeout_ms"}
-//   lease    {"id", "request": {..}, "principal", "state", "node", "gpus": [UUID..], "created",
+//             "pids", "timeout_ms", "image"?, "mounts"?: [{"name", "path", "writable"}],
+//             "shm_bytes"?, "tmp_bytes"?, "huge_bytes"?}
+//   lease    {"id", "request": {..}, "principal", "state", "node", "gpus": [UUID..], "image"?:
+//   digest, "created",
 //             "updated", "started"?, "ended"?, "outcome", "exit_code"?, "reason",
 //             "end_requested", "simulated", "receipts": [..],
 //             "steps": [{"state", "time", "reason"}..],

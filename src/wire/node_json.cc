@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "model/box_request.h"
+
 namespace ringfence::wire {
 namespace {
 
@@ -22,6 +24,31 @@ JsonArray ToArray(const std::vector<std::string>& texts) {
 
 }  // namespace
 
+JsonArray NodeImagesToJson(const std::vector<model::NodeImage>& images) {
+  JsonArray array;
+  for (const model::NodeImage& image : images) {
+    array.push_back(JsonObject{{"digest", image.digest}, {"names", ToArray(image.names)}});
+  }
+  return array;
+}
+
+Result<std::vector<model::NodeImage>> NodeImagesFromJson(JsonReader& reader) {
+  std::vector<model::NodeImage> images;
+  if (!reader.Has("images")) {
+    return images;
+  }
+  RINGFENCE_ASSIGN(const auto list, reader.Array("images", kNodeImagesMax));
+  for (const Json* one : list) {
+    RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*one, "images"));
+    model::NodeImage image;
+    RINGFENCE_ASSIGN(image.digest, fields.String("digest", 80));
+    RINGFENCE_ASSIGN(image.names, fields.Strings("names", 64, model::kImageBytesMax));
+    RINGFENCE_TRY(fields.Finish());
+    images.push_back(std::move(image));
+  }
+  return images;
+}
+
 JsonObject NodeToJson(const model::Node& node) {
   return {{"name", node.name},
           {"joined", FormatTime(node.joined)},
@@ -38,6 +65,7 @@ JsonObject NodeToJson(const model::Node& node) {
           {"receipt_key", node.receipt_key},
           {"witness_vkey", node.witness_vkey},
           {"witnessed_size", static_cast<std::int64_t>(node.witnessed_size)},
+          {"images", NodeImagesToJson(node.images)},
           {"witness_refusal", node.witness_refusal}};
 }
 
@@ -60,6 +88,7 @@ Result<model::Node> NodeFromJson(const Json& json) {
   RINGFENCE_ASSIGN(node.witness_vkey, reader.String("witness_vkey"));
   RINGFENCE_ASSIGN(const std::int64_t witnessed, reader.Int("witnessed_size", 0, kIntMax));
   node.witnessed_size = static_cast<std::uint64_t>(witnessed);
+  RINGFENCE_ASSIGN(node.images, NodeImagesFromJson(reader));
   RINGFENCE_ASSIGN(node.witness_refusal, reader.String("witness_refusal"));
   RINGFENCE_TRY(reader.Finish());
   return node;

@@ -15,4 +15,9 @@ Result<model::Node> NodeFromJson(const Json& json);
 JsonObject GpuToJson(const model::Gpu& gpu);
 Result<model::Gpu> GpuFromJson(const Json& json);
 
+inline constexpr std::size_t kNodeImagesMax = 256;
+// [{"digest", "names": [..]}]: of a stored node, of an agent's report, and of the API.
+JsonArray NodeImagesToJson(const std::vector<model::NodeImage>& images);
+Result<std::vector<model::NodeImage>> NodeImagesFromJson(JsonReader& reader);
+
 }  // namespace ringfence::wire

@@ -38,7 +38,8 @@ def test_up_without_root():
     if not reachable:  # a clone in a private folder: give the user a copy of the programs
         program_folder = folder / "build"
         program_folder.mkdir()
-        for name in ("ringfence", "ringfence-jailer", "ringfence-worker", "ringfence-init"):
+        for name in ("ringfence", "ringfence-jailer", "ringfence-worker", "ringfence-init",
+                     "ringfence-unpack"):
             shutil.copy(BUILD / name, program_folder / name)
         shutil.copytree(BUILD / "sim" / "lib", program_folder / "sim" / "lib")
         shutil.copytree(BUILD / "content", program_folder / "content")

@@ -1,0 +1,74 @@
+#include "isolate/grant_box.h"
+
+#include <set>
+
+#include "image/reference.h"
+#include "model/box_request.h"
+
+namespace ringfence::isolate {
+namespace {
+
+Error Bad(std::string field, std::string message) {
+  return Error{Code::kInvalidArgument, field + ": " + message, {}, field};
+}
+
+Result<std::uint64_t> ReadBytes(JsonReader& reader, std::string_view name) {
+  RINGFENCE_ASSIGN(const std::int64_t bytes,
+                   reader.IntOr(name, 0, 0, static_cast<std::int64_t>(model::kBoxBytesMax)));
+  return static_cast<std::uint64_t>(bytes);
+}
+
+}  // namespace
+
+void AddBox(const GrantBox& box, JsonObject& grant) {
+  if (!box.image.empty()) {
+    grant["image"] = box.image;
+  }
+  if (!box.mounts.empty()) {
+    JsonArray mounts;
+    for (const GrantMount& mount : box.mounts) {
+      mounts.push_back(
+          JsonObject{{"name", mount.name}, {"path", mount.path}, {"writable", mount.writable}});
+    }
+    grant["mounts"] = std::move(mounts);
+  }
+  const auto number = [&grant](const char* name, std::uint64_t bytes) {
+    if (bytes != 0) {
+      grant[name] = static_cast<std::int64_t>(bytes);
+    }
+  };
+  number("shm_bytes_max", box.shm_bytes_max);
+  number("tmp_bytes_max", box.tmp_bytes_max);
+  number("huge_bytes_max", box.huge_bytes_max);
+}
+
+Result<GrantBox> ReadBox(JsonReader& reader) {
+  GrantBox box;
+  RINGFENCE_ASSIGN(box.image, reader.StringOr("image", "", 80));
+  if (!box.image.empty() && !image::IsDigest(box.image)) {
+    return Bad("grant.image", "is no digest");
+  }
+  if (reader.Has("mounts")) {
+    RINGFENCE_ASSIGN(const auto mounts, reader.Array("mounts", model::kMountsMax));
+    std::set<std::string> paths;
+    for (const Json* one : mounts) {
+      RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*one, "grant.mounts"));
+      GrantMount mount;
+      RINGFENCE_ASSIGN(mount.name, fields.String("name", model::kMountNameBytesMax));
+      RINGFENCE_ASSIGN(mount.path, fields.String("path", model::kMountPathBytesMax));
+      RINGFENCE_ASSIGN(mount.writable, fields.Bool("writable"));
+      RINGFENCE_TRY(fields.Finish());
+      RINGFENCE_TRY(model::CheckMount({mount.name, mount.path, mount.writable}));
+      if (!paths.insert(mount.path).second) {
+        return Bad("grant.mounts", mount.path + " is there twice");
+      }
+      box.mounts.push_back(std::move(mount));
+    }
+  }
+  RINGFENCE_ASSIGN(box.shm_bytes_max, ReadBytes(reader, "shm_bytes_max"));
+  RINGFENCE_ASSIGN(box.tmp_bytes_max, ReadBytes(reader, "tmp_bytes_max"));
+  RINGFENCE_ASSIGN(box.huge_bytes_max, ReadBytes(reader, "huge_bytes_max"));
+  return box;
+}
+
+}  // namespace ringfence::isolate

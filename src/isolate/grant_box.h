@@ -1,0 +1,34 @@
+#pragma once
+
+// The part of a grant that says what the box is made of: its image, its named mounts, and how much
+// of the machine its own file systems may take. Signed with the rest, so that an agent can change
+// none of it.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace ringfence::isolate {
+
+struct GrantMount {
+  std::string name;  // as the node's settings declare it; never a path of the host
+  std::string path;  // where it is in the box
+  bool writable = false;
+};
+
+struct GrantBox {
+  std::string image;  // digest; empty: the host's /usr
+  std::vector<GrantMount> mounts;
+  std::uint64_t shm_bytes_max = 0;   // /dev/shm; 0: half of the memory
+  std::uint64_t tmp_bytes_max = 0;   // each of /tmp and the home folder; 0: half of the memory
+  std::uint64_t huge_bytes_max = 0;  // of huge pages, of each size; 0: none
+};
+
+// Adds what is not at its default.
+void AddBox(const GrantBox& box, JsonObject& grant);
+Result<GrantBox> ReadBox(JsonReader& reader);
+
+}  // namespace ringfence::isolate
