@@ -107,7 +107,9 @@ Status BoxNetwork::Wire(unsigned slot, int pid) {
   }));
   RINGFENCE_TRY(links->AddAddress(kBoxLink, place_.addresses.Box(slot), kWirePrefix));
   RINGFENCE_TRY(links->SetUp(kBoxLink));
-  return links->AddDefaultRoute(kBoxLink, place_.addresses.Router(slot));
+  RINGFENCE_TRY(links->AddDefaultRoute(kBoxLink, place_.addresses.Router(slot)));
+  RINGFENCE_TRY(links_.AwaitRunning(wire));
+  return links->AwaitRunning(kBoxLink);
 }
 
 Status BoxNetwork::Attach(const NetworkPlan& plan) {

@@ -10,7 +10,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "os/error.h"
 
@@ -18,6 +20,8 @@ namespace ringfence::os {
 namespace {
 
 constexpr std::size_t kAnswerBytesMax = 32 * 1024;
+constexpr int kRunningTriesMax = 2500;
+constexpr std::chrono::milliseconds kRunningPause{2};
 constexpr std::uint8_t kNoIpv6Addresses = 1;  // IN6_ADDR_GEN_MODE_NONE
 
 // A netlink message under construction: a header, a fixed part, attributes in attributes.
@@ -69,6 +73,19 @@ class Message {
 
 std::uint32_t NetworkOrder(std::uint32_t address) { return __builtin_bswap32(address); }
 
+// By the state that the kernel settles on when it begins to send, not by IFF_RUNNING, which it also
+// shows before it has one.
+bool IsRunning(nlmsghdr* answer) {
+  auto* const link = static_cast<ifinfomsg*>(NLMSG_DATA(answer));
+  auto left = static_cast<std::uint32_t>(IFLA_PAYLOAD(answer));
+  for (auto* at = IFLA_RTA(link); RTA_OK(at, left); at = RTA_NEXT(at, left)) {
+    if (at->rta_type == IFLA_OPERSTATE && RTA_PAYLOAD(at) >= 1) {
+      return *static_cast<const std::uint8_t*>(RTA_DATA(at)) == IF_OPER_UP;
+    }
+  }
+  return false;
+}
+
 ifinfomsg AnyLink() { return ifinfomsg{}; }
 
 }  // namespace
@@ -84,7 +101,7 @@ Result<Links> Links::Open() {
   return Links(std::move(socket_fd));
 }
 
-Result<int> Links::Ask(std::string& message, std::string_view what) {
+Result<Links::Link> Links::Ask(std::string& message, std::string_view what) {
   ++sequence_;
   nlmsghdr header{};
   std::memcpy(&header, message.data(), sizeof header);
@@ -97,7 +114,7 @@ Result<int> Links::Ask(std::string& message, std::string_view what) {
              reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) < 0) {
     return ErrnoError(what);
   }
-  int index = 0;
+  Link link;
   alignas(nlmsghdr) std::array<char, kAnswerBytesMax> answer{};
   for (;;) {
     const ssize_t got = recv(socket_.get(), answer.data(), answer.size(), 0);
@@ -118,23 +135,29 @@ Result<int> Links::Ask(std::string& message, std::string_view what) {
         if (error->error != 0) {
           return ErrnoError(what, -error->error);
         }
-        return index;
+        return link;
       }
       if (at->nlmsg_type == RTM_NEWLINK) {
-        index = static_cast<const ifinfomsg*>(NLMSG_DATA(at))->ifi_index;
+        link.index = static_cast<const ifinfomsg*>(NLMSG_DATA(at))->ifi_index;
+        link.running = IsRunning(at);
       }
     }
   }
 }
 
 Result<int> Links::IndexOf(const std::string& name) {
+  RINGFENCE_ASSIGN(const Link link, Find(name));
+  return link.index;
+}
+
+Result<Links::Link> Links::Find(const std::string& name) {
   Message message(RTM_GETLINK, 0, AnyLink());
   message.Add(IFLA_IFNAME, name);
-  auto index = Ask(message.bytes(), "find the interface " + name);
-  if (!index.has_value() && index.error().message.ends_with(std::strerror(ENODEV))) {
-    return Error{Code::kNotFound, index.error().message};
+  auto link = Ask(message.bytes(), "find the interface " + name);
+  if (!link.has_value() && link.error().message.ends_with(std::strerror(ENODEV))) {
+    return Error{Code::kNotFound, link.error().message};
   }
-  return index;
+  return link;
 }
 
 Status Links::MakePair(const LinkPair& pair) {
@@ -173,6 +196,17 @@ Status Links::SetUp(const std::string& name) {
   Message up(RTM_NEWLINK, 0, link);
   RINGFENCE_TRY(Ask(up.bytes(), "bring up " + name));
   return {};
+}
+
+Status Links::AwaitRunning(const std::string& name) {
+  for (int tries = 0; tries < kRunningTriesMax; ++tries) {
+    RINGFENCE_ASSIGN(const Link link, Find(name));
+    if (link.running) {
+      return {};
+    }
+    std::this_thread::sleep_for(kRunningPause);
+  }
+  return Error{Code::kUnavailable, "the interface " + name + " does not come up"};
 }
 
 Status Links::SetForwarding(const std::string& name) {

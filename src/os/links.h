@@ -29,6 +29,8 @@ class Links {
   Status MakePair(const LinkPair& pair);
   // No IPv6 address of its own, then up.
   Status SetUp(const std::string& name);
+  // Until what is sent goes out: the kernel drops it for a moment after both ends of a wire are up.
+  Status AwaitRunning(const std::string& name);
   Status SetForwarding(const std::string& name);  // IPv4
   Status AddAddress(const std::string& name, std::uint32_t address, unsigned prefix);
   // Everything that has no other route goes there; the gateway need not be in the link's network.
@@ -40,8 +42,12 @@ class Links {
 
  private:
   explicit Links(UniqueFd socket) : socket_(std::move(socket)) {}
-  // Sends a request; the answer's interface index where it has one, else 0.
-  Result<int> Ask(std::string& message, std::string_view what);
+  struct Link {  // zeros where the answer has none
+    int index = 0;
+    bool running = false;
+  };
+  Result<Link> Ask(std::string& message, std::string_view what);
+  Result<Link> Find(const std::string& name);
 
   UniqueFd socket_;
   std::uint32_t sequence_ = 0;
