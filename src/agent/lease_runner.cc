@@ -16,8 +16,10 @@ constexpr std::size_t kChunkBytes = 64 * 1024;
 constexpr std::size_t kChunksPerRequest = 8;
 // Output that comes within this time travels together.
 constexpr std::chrono::milliseconds kGather{5};
-constexpr std::size_t kEndingBytesMax = 2048;
+constexpr std::size_t kEndingBytesMax = 64 * 1024;
+constexpr std::size_t kFirstLineBytesMax = 2048;
 constexpr std::string_view kDeniedLine = "\ndenied ";
+constexpr std::string_view kProofLine = "\nproof ";
 constexpr std::size_t kLinksKept = 4;
 constexpr int kScrubTriesMax = 5;
 constexpr std::chrono::milliseconds kScrubPauseFirst{250};
@@ -28,6 +30,10 @@ Json GpuList(const std::vector<std::string>& gpus) {
     array.emplace_back(gpu);
   }
   return array;
+}
+
+std::string LineAt(const std::string& text, std::size_t at) {
+  return text.substr(at, text.find('\n', at) - at);
 }
 
 // One read of what is there; empty at the end of the stream.
@@ -264,13 +270,16 @@ std::string LeaseRunner::Carry(const std::stop_token& stop, Link& link, const st
 
 void LeaseRunner::Finish(const std::stop_token& stop, Link& link, const std::string& lease,
                          const std::vector<std::string>& gpus, const std::string& ending) {
-  // The second line, where there is one, is what the firewall denied.
-  JsonObject news{{"step", "ended"}, {"ending", ending.substr(0, ending.find('\n'))}};
+  // Lines after the first: what the firewall denied, and a probe's signed result.
+  JsonObject news{{"step", "ended"}, {"ending", LineAt(ending, 0).substr(0, kFirstLineBytesMax)}};
   if (const std::size_t at = ending.find(kDeniedLine); at != std::string::npos) {
-    auto denied = ParseJson(ending.substr(at + kDeniedLine.size()), kEndingBytesMax);
+    auto denied = ParseJson(LineAt(ending, at + kDeniedLine.size()), kEndingBytesMax);
     if (denied.has_value()) {
       news["denied"] = std::move(denied).value();
     }
+  }
+  if (const std::size_t at = ending.find(kProofLine); at != std::string::npos) {
+    news["proof"] = LineAt(ending, at + kProofLine.size());
   }
   const auto said =
       link.SendUntil(stop, "POST", "/v1/agent/leases/" + lease + "/step", std::move(news));

@@ -37,7 +37,7 @@ const CommandTable& AllCommands() {
     for (CommandTable (*piece)() :
          {RunCommands, LeaseCommands, StatusCommands, TenantCommands, NodeCommands, GpuCommands,
           ImageCommands, AuditCommands, AuditVerifyCommands, TokenCommands, PolicyCommands,
-          NetworkCommands, DaemonCommands, BackupCommands, DoctorCommands, ConfigCommands,
+          NetworkCommands, ProveCommands, DaemonCommands, BackupCommands, DoctorCommands, ConfigCommands,
           CompletionCommands, HelpCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));

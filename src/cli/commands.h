@@ -20,6 +20,7 @@ CommandTable AuditVerifyCommands();
 CommandTable TokenCommands();
 CommandTable PolicyCommands();
 CommandTable NetworkCommands();
+CommandTable ProveCommands();
 CommandTable ConfigCommands();
 CommandTable DaemonCommands();
 CommandTable BackupCommands();

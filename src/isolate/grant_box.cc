@@ -4,6 +4,7 @@
 
 #include "image/reference.h"
 #include "model/box_request.h"
+#include "model/probe_request.h"
 
 namespace ringfence::isolate {
 namespace {
@@ -40,6 +41,13 @@ void AddBox(const GrantBox& box, JsonObject& grant) {
   number("shm_bytes_max", box.shm_bytes_max);
   number("tmp_bytes_max", box.tmp_bytes_max);
   number("huge_bytes_max", box.huge_bytes_max);
+  if (!box.walls_away.empty()) {
+    JsonArray walls;
+    for (const std::string& wall : box.walls_away) {
+      walls.emplace_back(wall);
+    }
+    grant["walls_away"] = std::move(walls);
+  }
 }
 
 Result<GrantBox> ReadBox(JsonReader& reader) {
@@ -68,6 +76,9 @@ Result<GrantBox> ReadBox(JsonReader& reader) {
   RINGFENCE_ASSIGN(box.shm_bytes_max, ReadBytes(reader, "shm_bytes_max"));
   RINGFENCE_ASSIGN(box.tmp_bytes_max, ReadBytes(reader, "tmp_bytes_max"));
   RINGFENCE_ASSIGN(box.huge_bytes_max, ReadBytes(reader, "huge_bytes_max"));
+  if (reader.Has("walls_away")) {
+    RINGFENCE_ASSIGN(box.walls_away, reader.Strings("walls_away", model::kWallsMax, 64));
+  }
   return box;
 }
 

@@ -344,6 +344,10 @@ void Boxes::Finish(Place place, TimePoint now) {
   if (box.denied.packets != 0) {
     box.exit_line += "denied " + CanonicalJson(isolate::DeniedToJson(box.denied)) + "\n";
   }
+  if (box.plan.prove) {
+    const std::string ending = box.exit_line.substr(0, box.exit_line.find('\n'));
+    box.exit_line += "proof " + box.plan.prove(ending) + "\n";
+  }
   if (box.exit.valid()) {
     (void)os::WriteAll(box.exit.get(), AsBytes(box.exit_line));
   }

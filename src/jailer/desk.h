@@ -80,6 +80,8 @@ class Desk {
   void StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest,
                     std::optional<isolate::BoxImage> image);
   Result<std::vector<isolate::NamedMount>> MountsFor(const isolate::Grant& grant) const;
+  // Walls are taken away for a probe alone, and a probe's ending is signed.
+  Status PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) const;
   void HandleImages(std::uint32_t id);
   void HandleEnd(std::uint32_t id, const std::string& lease);
   void HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request);

@@ -2,6 +2,8 @@
 
 #include "base/encoding.h"
 #include "crypto/sha256.h"
+#include "isolate/proof.h"
+#include "isolate/walls_away.h"
 #include "jailer/desk.h"
 #include "os/failpoint.h"
 #include "os/file.h"
@@ -129,6 +131,25 @@ Result<std::vector<isolate::NamedMount>> Desk::MountsFor(const isolate::Grant& g
   return mounts;
 }
 
+Status Desk::PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) const {
+  if (!grant.box.walls_away.empty()) {
+    RINGFENCE_ASSIGN(plan.walls_away,
+                     isolate::WallsAway::ForProbe(grant.command, grant.box.walls_away));
+    if (!grant.box.image.empty() || !grant.box.mounts.empty() || grant.network.has_value()) {
+      return Error{Code::kPermissionDenied,
+                   "a box with walls taken away has no image, no mounts and no network"};
+    }
+  }
+  if (grant.command.front() == isolate::kBoxProbePath) {
+    plan.prove = [this, grant](const std::string& ending) {
+      return isolate::SealProof(parts_.identity.key,
+                                {grant.node, grant.lease, grant.command, grant.box.walls_away,
+                                 ending, clock_->Now()});
+    };
+  }
+  return {};
+}
+
 void Desk::StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest,
                         std::optional<isolate::BoxImage> image) {
   const auto prepare = [&]() -> Result<isolate::BoxPlan> {
@@ -144,6 +165,7 @@ void Desk::StartGranted(std::uint32_t id, const isolate::Grant& grant, const std
     plan.grant = grant;
     plan.image = std::move(image);
     RINGFENCE_ASSIGN(plan.mounts, MountsFor(grant));
+    RINGFENCE_TRY(PlanProbe(grant, plan));
     RINGFENCE_ASSIGN(const std::vector<gpu::WantedGpu> gpus, Wanted(grant.gpus));
     RINGFENCE_ASSIGN(plan.files, hands_->FilesFor(gpus));
     RINGFENCE_ASSIGN(plan.slot, records_->TakeSlot(grant.tenant));

@@ -121,6 +121,23 @@ std::map<std::string, std::string> BarredNodes(const policy::Policy& policy,
   return barred;
 }
 
+std::map<std::string, std::string> LeakingNodes(const std::vector<store::LeakingNode>& leaks,
+                                                const model::TenantPath& tenant,
+                                                const std::vector<model::Lease>& open) {
+  std::map<std::string, std::string> barred;
+  for (const store::LeakingNode& leak : leaks) {
+    for (const model::Lease& lease : open) {
+      if (lease.node == leak.node && lease.request.tenant != tenant &&
+          !lease.request.probe.has_value()) {
+        barred.emplace(leak.node, "`ringfence prove` found on " + FormatTime(leak.time) +
+                                      " that " + leak.probe + " gets through there, so it serves "
+                                      "one tenant at a time");
+      }
+    }
+  }
+  return barred;
+}
+
 std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Lease>& open) {
   std::size_t held = 0;
   for (const model::Lease& lease : open) {

@@ -13,6 +13,7 @@
 #include "model/lease.h"
 #include "model/node.h"
 #include "policy/policy.h"
+#include "store/proofs.h"
 
 namespace ringfence::lease {
 
@@ -36,6 +37,12 @@ struct Fleet {
 std::map<std::string, std::string> BarredNodes(const policy::Policy& policy,
                                                const model::TenantPath& tenant,
                                                const std::vector<model::Lease>& open);
+
+// Where `ringfence prove` saw a whole GPU's walls leak, only one tenant at a time is served: the
+// nodes of `leaks` where somebody else has an open lease, and why.
+std::map<std::string, std::string> LeakingNodes(const std::vector<store::LeakingNode>& leaks,
+                                                const model::TenantPath& tenant,
+                                                const std::vector<model::Lease>& open);
 
 // The node with the fewest free GPUs that still suffice (so that large requests keep finding room)
 // and on it the free GPUs with the lowest index. Errors: kInvalidArgument when no node could ever

@@ -175,8 +175,18 @@ Status LeaseRequest::Validate() const {
     return Wrong("tenant", "a lease needs a tenant; \"/\" is the whole cluster",
                  "name the tenant, such as acme/research/vision");
   }
-  RINGFENCE_TRY(ValidateNumber("gpus", gpus, 1, kGpusPerLeaseMax, ""));
+  RINGFENCE_TRY(ValidateNumber("gpus", gpus, probe.has_value() ? 0 : 1, kGpusPerLeaseMax, ""));
   RINGFENCE_TRY(ValidateCommand(command));
+  if (probe.has_value()) {
+    RINGFENCE_TRY(probe->Validate());
+    if (command != probe->Command() || tenant.text() != probe->Tenant()) {
+      return Wrong("probe", "a probe has its own command and tenant",
+                   "leave out the command; the tenant is " + std::string(probe->Tenant()));
+    }
+    if (!environment.empty() || !box.image.empty() || !box.mounts.empty()) {
+      return Wrong("probe", "a probe's box has no environment, image or mounts", "leave them out");
+    }
+  }
   RINGFENCE_TRY(ValidateEnvironment(environment));
   RINGFENCE_TRY(box.Validate());
   RINGFENCE_TRY(

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "model/box_request.h"
 #include "model/network.h"
+#include "model/probe_request.h"
 #include "model/tenant.h"
 
 namespace ringfence::model {
@@ -62,6 +63,8 @@ struct LeaseRequest {
   std::uint32_t pids_max = 512;
   Milliseconds timeout = std::chrono::hours(2);
   BoxRequest box;
+  // Then the command and the tenant are the probe's.
+  std::optional<ProbeRequest> probe;
 
   // Checks every limit; the error names the field and the fix.
   Status Validate() const;
@@ -92,6 +95,7 @@ struct Lease {
   bool simulated = false;
   std::vector<std::string> receipts;  // receipt ids
   std::vector<LeaseStep> steps;
+  std::string proof;             // of a probe: how it ended, signed by the jailer (isolate/proof.h)
   std::optional<Denied> denied;  // by the firewall, once the box has ended; none: nothing was
 };
 

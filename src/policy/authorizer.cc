@@ -22,6 +22,7 @@ constexpr std::array kActionTable = {
     ActionFacts{Action::kNodeRead, "node.read", ActionScope::kAnywhere},
     ActionFacts{Action::kNodeJoin, "node.join", ActionScope::kCluster},
     ActionFacts{Action::kGpuScrub, "gpu.scrub", ActionScope::kCluster},
+    ActionFacts{Action::kNodeProve, "node.prove", ActionScope::kCluster},
     ActionFacts{Action::kAuditRead, "audit.read", ActionScope::kCluster},
     ActionFacts{Action::kTokenCreate, "token.create", ActionScope::kCluster},
     ActionFacts{Action::kTokenRead, "token.read", ActionScope::kCluster},
@@ -58,9 +59,10 @@ std::vector<Role> MakeBuiltInRoles() {
   using enum Action;
   // An auditor sees everything and changes nothing; a test holds this list to that.
   const std::vector<Action> changes = {kLeaseRequest, kLeaseEnd,    kNodeJoin,   kGpuScrub,
-                                       kTokenCreate,  kTokenRevoke, kPolicyApply};
+                                       kNodeProve, kTokenCreate,  kTokenRevoke, kPolicyApply};
   std::vector<Action> security = Except(changes);
   security.push_back(kLeaseEnd);
+  security.push_back(kNodeProve);
   return {
       {"admin", AllActions(), {}},
       {"auditor", Except(changes), {}},
@@ -68,7 +70,7 @@ std::vector<Role> MakeBuiltInRoles() {
        {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kTenantRead, kNodeRead, kStatusRead},
        {}},
       {"operator",
-       {kNodeJoin, kGpuScrub, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead, kPolicyRead,
+       {kNodeJoin, kGpuScrub, kNodeProve, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead, kPolicyRead,
         kStatusRead},
        {}},
       {"security", security, {}},

@@ -21,6 +21,7 @@ enum class Action {
   kNodeRead,
   kNodeJoin,  // create join tokens
   kGpuScrub,
+  kNodeProve,  // attack a node's walls, and keep what came of it
   kAuditRead,
   kTokenCreate,
   kTokenRead,

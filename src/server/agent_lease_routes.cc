@@ -34,6 +34,9 @@ isolate::GrantBox BoxOf(const model::Lease& lease) {
   box.shm_bytes_max = request.shm_bytes_max;
   box.tmp_bytes_max = request.tmp_bytes_max;
   box.huge_bytes_max = request.huge_bytes_max;
+  if (lease.request.probe.has_value()) {
+    box.walls_away = lease.request.probe->walls_away;
+  }
   return box;
 }
 
@@ -205,6 +208,9 @@ Status EndJob(const Call& call, store::Connection& db, model::Lease& lease,
   if (denied.has_value()) {
     ended.detail["denied_packets"] = static_cast<std::int64_t>(denied->packets);
   }
+  if (!lease.proof.empty()) {
+    ended.detail["proof_digest"] = Hex(crypto::Sha256(AsBytes(lease.proof)));
+  }
   RINGFENCE_TRY(Core::Record(db, ended));
   for (const std::string& uuid : lease.gpus) {
     RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
@@ -231,6 +237,7 @@ Result<net::Response> TakeStep(const Call& call) {
     RINGFENCE_ASSIGN(const Json* const json, reader.Any("denied"));
     RINGFENCE_ASSIGN(denied, wire::DeniedFromJson(*json, "denied"));
   }
+  RINGFENCE_ASSIGN(const std::string proof, reader.StringOr("proof", "", 64 * 1024));
   RINGFENCE_TRY(reader.Finish());
   const std::string id = call.params.find("lease")->second;
   RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
@@ -256,6 +263,9 @@ Result<net::Response> TakeStep(const Call& call) {
       }
       RINGFENCE_FAILPOINT("server.end");
       RINGFENCE_ASSIGN(const lease::Ending ending, lease::ParseEnding(line));
+      if (lease.request.probe.has_value()) {
+        lease.proof = proof;  // looked at when it is used
+      }
       return EndJob(call, db, lease, ending, denied);
     }
     return Error{Code::kInvalidArgument, "step must be started or ended", {}, "step"};

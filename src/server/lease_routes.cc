@@ -12,6 +12,7 @@
 #include "lease/life.h"
 #include "lease/placement.h"
 #include "os/failpoint.h"
+#include "store/proofs.h"
 #include "server/routes.h"
 #include "wire/lease_json.h"
 
@@ -56,6 +57,11 @@ Result<model::Lease> LeaseFor(const Call& call, policy::Action action) {
     RINGFENCE_ASSIGN(lease, store::GetLease(db, id));
     return {};
   }));
+  // A probe's box holds nobody's secrets: whoever may prove may see it.
+  if (lease.request.probe.has_value() &&
+      Decide(call, policy::Action::kNodeProve, model::TenantPath::Root()).allowed) {
+    return lease;
+  }
   RINGFENCE_TRY(Authorize(call, action, lease.request.tenant, lease.id));
   return lease;
 }
@@ -147,10 +153,17 @@ Result<lease::Placement> PlaceInside(const Call& call, store::Connection& db,
   RINGFENCE_ASSIGN(fleet.nodes, call.core.Nodes(db));
   RINGFENCE_ASSIGN(fleet.gpus, store::ListGpus(db));
   fleet.now = call.core.Now();
-  RINGFENCE_TRY(FindImage(call, request, fleet, image));
   RINGFENCE_ASSIGN(const auto open, store::OpenLeases(db));
-  RINGFENCE_TRY(lease::CheckQuotas(*call.core.policy(), request.tenant, request.gpus, open));
-  fleet.barred = lease::BarredNodes(*call.core.policy(), request.tenant, open);
+  if (request.probe.has_value()) {
+    RINGFENCE_ASSIGN(const model::Node node, store::GetNode(db, request.probe->node));
+    std::erase_if(fleet.nodes, [&](const model::Node& one) { return one.name != node.name; });
+  } else {
+    RINGFENCE_TRY(FindImage(call, request, fleet, image));
+    RINGFENCE_TRY(lease::CheckQuotas(*call.core.policy(), request.tenant, request.gpus, open));
+    RINGFENCE_ASSIGN(const auto leaks, store::LeakingNodes(db));
+    fleet.barred = lease::LeakingNodes(leaks, request.tenant, open);
+  }
+  fleet.barred.merge(lease::BarredNodes(*call.core.policy(), request.tenant, open));
   return lease::Place(request.gpus, fleet);
 }
 
@@ -171,6 +184,14 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
   requested.detail["timeout_ms"] = lease.request.timeout.count();
   if (!lease.image.empty()) {
     requested.detail["image"] = lease.image;
+  }
+  if (lease.request.probe.has_value()) {
+    JsonArray walls;
+    for (const std::string& wall : lease.request.probe->walls_away) {
+      walls.emplace_back(wall);
+    }
+    requested.detail["probe"] = lease.request.probe->name;
+    requested.detail["walls_away"] = std::move(walls);
   }
   if (!lease.request.box.mounts.empty()) {
     JsonArray mounts;
@@ -214,9 +235,13 @@ Status RecordRefusal(const Call& call, const model::LeaseRequest& request,
 Result<net::Response> Request(const Call& call) {
   RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
   RINGFENCE_ASSIGN(const model::LeaseRequest request, wire::LeaseRequestFromJson(body));
-  RINGFENCE_TRY(KnownTenant(call, request.tenant, policy::Action::kLeaseRequest));
-  RINGFENCE_TRY(Authorize(call, policy::Action::kLeaseRequest, request.tenant));
-  const policy::Decision decision = Decide(call, policy::Action::kLeaseRequest, request.tenant);
+  policy::Action action = policy::Action::kNodeProve;
+  if (!request.probe.has_value()) {
+    action = policy::Action::kLeaseRequest;
+    RINGFENCE_TRY(KnownTenant(call, request.tenant, action));
+  }
+  RINGFENCE_TRY(Authorize(call, action, request.tenant));
+  const policy::Decision decision = Decide(call, action, request.tenant);
   ++call.core.counters().leases_requested;
   model::Lease lease;
   RINGFENCE_FAILPOINT("server.request");

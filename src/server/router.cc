@@ -19,6 +19,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/tenants", Door::kToken, Action::kTenantRead, true, ListTenants},
     {"GET", "/v1/nodes", Door::kToken, Action::kNodeRead, false, ListNodes},
     {"GET", "/v1/nodes/{node}", Door::kToken, Action::kNodeRead, false, GetNode},
+    {"GET", "/v1/nodes/{node}/proofs", Door::kToken, Action::kNodeRead, false, GetProofs},
+    {"POST", "/v1/nodes/{node}/proofs", Door::kToken, Action::kNodeProve, false, TakeProofs},
     {"POST", "/v1/node-tokens", Door::kToken, Action::kNodeJoin, false, CreateNodeToken},
     {"GET", "/v1/gpus", Door::kToken, Action::kNodeRead, false, ListGpus},
     {"POST", "/v1/gpus/{gpu}/scrub", Door::kToken, Action::kGpuScrub, false, ScrubGpu},

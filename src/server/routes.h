@@ -1,6 +1,6 @@
 #pragma once
 
-// The handlers of the routes, by room: status.cc, fleet_routes.cc, lease_routes.cc,
+// The handlers of the routes, by room: status.cc, fleet_routes.cc, proof_routes.cc, lease_routes.cc,
 // token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc, agent_lease_routes.cc,
 // agent_scrub_routes.cc; and what they share.
 
@@ -19,6 +19,8 @@ void GetWhoAmI(const Call&, const net::Responder&);
 void ListTenants(const Call&, const net::Responder&);
 void ListNodes(const Call&, const net::Responder&);
 void GetNode(const Call&, const net::Responder&);
+void GetProofs(const Call&, const net::Responder&);
+void TakeProofs(const Call&, const net::Responder&);
 void CreateNodeToken(const Call&, const net::Responder&);
 void ListGpus(const Call&, const net::Responder&);
 void ScrubGpu(const Call&, const net::Responder&);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kIdBytesMax = 128;
 constexpr std::size_t kReasonBytesMax = 8192;
+constexpr std::size_t kProofBytesMax = 64 * 1024;
 constexpr std::int64_t kUint32Most = std::numeric_limits<std::uint32_t>::max();
 // The largest whole number that every JSON reader keeps exactly.
 constexpr std::int64_t kIntegerMost = std::int64_t{1} << 53U;
@@ -85,6 +86,29 @@ void AddBox(const model::BoxRequest& box, JsonObject& object) {
       object[name] = static_cast<std::int64_t>(bytes);
     }
   }
+}
+
+Result<std::optional<model::ProbeRequest>> ReadProbe(JsonReader& reader) {
+  if (!reader.Has("probe")) {
+    return std::optional<model::ProbeRequest>();
+  }
+  RINGFENCE_ASSIGN(const Json* const json, reader.Any("probe"));
+  RINGFENCE_ASSIGN(JsonReader fields, JsonReader::Open(*json, reader.Path("probe")));
+  model::ProbeRequest probe;
+  RINGFENCE_ASSIGN(probe.node, fields.String("node", kIdBytesMax));
+  RINGFENCE_ASSIGN(probe.name, fields.String("name", kIdBytesMax));
+  RINGFENCE_ASSIGN(probe.role, fields.String("role", kIdBytesMax));
+  if (fields.Has("walls_away")) {
+    RINGFENCE_ASSIGN(probe.walls_away,
+                     fields.Strings("walls_away", model::kWallsMax, kIdBytesMax * model::kWallsMax));
+  }
+  if (fields.Has("facts")) {
+    RINGFENCE_ASSIGN(probe.facts,
+                     fields.Strings("facts", model::kProbeFactsMax,
+                                    model::kProbeFactBytesMax * model::kProbeFactsMax));
+  }
+  RINGFENCE_TRY(fields.Finish());
+  return std::optional<model::ProbeRequest>(std::move(probe));
 }
 
 Result<Timestamp> ReadTime(JsonReader& reader, std::string_view name) {
@@ -212,9 +236,14 @@ Result<model::LeaseRequest> LeaseRequestFromJson(const Json& json, const std::st
   RINGFENCE_ASSIGN(request.tenant, model::TenantPath::Create(tenant));
   RINGFENCE_ASSIGN(const auto gpus, reader.IntOr("gpus", request.gpus, 0, kUint32Most));
   request.gpus = static_cast<std::uint32_t>(gpus);
+  RINGFENCE_ASSIGN(request.probe, ReadProbe(reader));
   // Twice the limits of the model, so that what is a little too large gets Validate's clear words.
-  RINGFENCE_ASSIGN(request.command, reader.Strings("command", 2 * model::kCommandWordsMax,
-                                                   2 * model::kCommandBytesMax));
+  if (request.probe.has_value() && !reader.Has("command")) {
+    request.command = request.probe->Command();
+  } else {
+    RINGFENCE_ASSIGN(request.command, reader.Strings("command", 2 * model::kCommandWordsMax,
+                                                     2 * model::kCommandBytesMax));
+  }
   RINGFENCE_ASSIGN(request.environment, ReadEnvironment(reader));
   RINGFENCE_ASSIGN(const auto memory,
                    reader.IntOr("memory_bytes", static_cast<std::int64_t>(request.memory_bytes_max),
@@ -249,6 +278,13 @@ JsonObject LeaseRequestToJson(const model::LeaseRequest& request) {
   object["pids"] = static_cast<std::int64_t>(request.pids_max);
   object["timeout_ms"] = static_cast<std::int64_t>(request.timeout.count());
   AddBox(request.box, object);
+  if (request.probe.has_value()) {
+    object["probe"] = JsonObject{{"node", request.probe->node},
+                                 {"name", request.probe->name},
+                                 {"role", request.probe->role},
+                                 {"walls_away", ToArray(request.probe->walls_away)},
+                                 {"facts", ToArray(request.probe->facts)}};
+  }
   return object;
 }
 
@@ -290,6 +326,7 @@ Result<model::Lease> LeaseFromJson(const Json& json) {
       lease.steps.push_back(std::move(read));
     }
   }
+  RINGFENCE_ASSIGN(lease.proof, reader.StringOr("proof", {}, kProofBytesMax));
   if (reader.Has("denied")) {
     RINGFENCE_ASSIGN(const Json* const denied, reader.Any("denied"));
     RINGFENCE_ASSIGN(lease.denied, DeniedFromJson(*denied, "denied"));
@@ -333,6 +370,9 @@ JsonObject LeaseToJson(const model::Lease& lease) {
   object["simulated"] = lease.simulated;
   object["receipts"] = ToArray(lease.receipts);
   object["steps"] = std::move(steps);
+  if (!lease.proof.empty()) {
+    object["proof"] = lease.proof;
+  }
   if (lease.denied.has_value()) {
     object["denied"] = DeniedToJson(*lease.denied);
   }
