@@ -75,8 +75,8 @@ Result<os::UniqueFd> TakeLock(const std::string& path) {
 }
 
 // Beside the other worker.
-std::string UnpackProgram(const Options& options) {
-  return options.worker.substr(0, options.worker.rfind('/')) + "/ringfence-unpack";
+std::string BesideWorker(const Options& options, const char* name) {
+  return options.worker.substr(0, options.worker.rfind('/') + 1) + name;
 }
 
 struct Agent {
@@ -111,14 +111,19 @@ Result<int> Serve(Options options) {
   std::vector<std::string> missing = isolate::MissingForBoxes({options.init, options.worker});
   isolate::WorkerPlace workers{options.worker, options.driver_root, kRunFolder,
                                options.uid_base - 1, isolate::WorkerWalls::kSameUser};
-  isolate::BoxPlace place{"",           options.init,    kRunFolder, options.box_root,
-                          options.node, options.uid_base};
+  isolate::BoxPlace place;
+  place.init = options.init;
+  place.probe = BesideWorker(options, "ringfence-probe");
+  place.run_folder = kRunFolder;
+  place.host_root = options.box_root;
+  place.node = options.node;
+  place.uid_base = options.uid_base;
   if (os::IsRoot()) {
     workers.walls = isolate::WorkerWalls::kUserOnly;
   }
   isolate::ImagePlace images{
       options.state + "/images",
-      {UnpackProgram(options), "/", kRunFolder, isolate::ImageUid(options.uid_base), workers.walls},
+      {BesideWorker(options, "ringfence-unpack"), "/", kRunFolder, isolate::ImageUid(options.uid_base), workers.walls},
       options.image_verifier};
   if (missing.empty()) {
     images.worker.walls = isolate::WorkerWalls::kAll;
