@@ -13,6 +13,7 @@
 #include "os/mount.h"
 #include "os/privileges.h"
 #include "os/process.h"
+#include "os/self.h"
 #include "os/socket_pair.h"
 
 namespace ringfence::isolate {
@@ -28,6 +29,11 @@ std::string NodesFolder(const BoxPlace& place, const std::string& lease) {
   return place.run_folder + "/nodes/" + lease;
 }
 
+bool StandsWithout(const BoxPlan& plan, Wall wall) {
+  return plan.walls_away.has_value() && plan.walls_away->Has(wall) &&
+         plan.grant.command.front() == kBoxProbePath;
+}
+
 std::string RuntimeState(const BoxPlace& place) { return place.run_folder + "/runtime"; }
 
 // Nobody but root and the box's own (mapped) root looks in here: it holds the job's environment.
@@ -37,13 +43,15 @@ Status MakeClosedFolder(const std::string& path, unsigned uid) {
   return os::ChangeOwner(path, uid, uid);
 }
 
-Result<std::vector<BoxNode>> MakeNodes(const BoxPlace& place, const BoxPlan& plan) {
+Result<std::vector<BoxNode>> MakeNodes(const BoxPlace& place, const BoxPlan& plan,
+                                       const std::vector<gpu::DeviceNode>& wanted,
+                                       const std::string& prefix = "") {
   const std::string folder = NodesFolder(place, plan.grant.lease);
-  const unsigned first = FirstUid(place, plan.slot);
+  const unsigned first = FirstUid(place, plan);
   RINGFENCE_TRY(MakeClosedFolder(folder, first));
   std::vector<BoxNode> nodes;
-  for (const gpu::DeviceNode& node : plan.files.nodes) {
-    const std::string path = folder + "/" + std::to_string(nodes.size());
+  for (const gpu::DeviceNode& node : wanted) {
+    const std::string path = folder + "/" + prefix + std::to_string(nodes.size());
     os::NodeOptions options;
     options.major = node.major;
     options.minor = node.minor;
@@ -97,16 +105,58 @@ std::vector<std::string> HugePageSizes() {
   return sizes;
 }
 
+// Devices that a lease never gets by itself: other GPUs, capabilities of MIG slices, the console.
+std::vector<gpu::DeviceNode> ForeignNodes(const BoxPlan& plan) {
+  constexpr std::uint32_t kNvidiaMajor = 195;
+  constexpr std::uint32_t kCapsMajor = 241;  // as a simulated driver has it
+  constexpr std::uint32_t kMinors = 8;
+  std::vector<gpu::DeviceNode> nodes = {{"/dev/console", 5, 1}};
+  for (std::uint32_t minor = 0; minor < kMinors; ++minor) {
+    nodes.push_back({"/dev/nvidia" + std::to_string(minor), kNvidiaMajor, minor});
+    nodes.push_back(
+        {"/dev/nvidia-caps/nvidia-cap" + std::to_string(minor + 1), kCapsMajor, minor + 1});
+  }
+  std::erase_if(nodes, [&](const gpu::DeviceNode& node) {
+    return std::any_of(plan.files.nodes.begin(), plan.files.nodes.end(),
+                       [&](const gpu::DeviceNode& own) { return own.path == node.path; });
+  });
+  return nodes;
+}
+
+// What a box without some wall has besides.
+Status PrepareProbe(const BoxPlace& place, const BoxPlan& plan, BoxSpec& spec) {
+  if (Without(spec, Wall::kDeviceNodes)) {
+    RINGFENCE_ASSIGN(spec.foreign_nodes, MakeNodes(place, plan, ForeignNodes(plan), "foreign"));
+  }
+  if (Without(spec, Wall::kOwnFiles)) {
+    spec.shared_folder = place.run_folder + "/shared";
+    RINGFENCE_TRY(os::MakeDirs(spec.shared_folder, 0711));
+    RINGFENCE_TRY(os::ChangeMode(spec.shared_folder, 0711));
+    for (const char* name : {"/tmp", "/shm"}) {
+      RINGFENCE_TRY(os::MakeDirs(spec.shared_folder + name));
+      RINGFENCE_TRY(os::ChangeMode(spec.shared_folder + name, 01777));
+    }
+  }
+  if (Without(spec, Wall::kEnvironment)) {
+    for (const auto& [name, value] : os::AllVariables()) {
+      spec.host_variables.push_back(name);
+    }
+  }
+  return {};
+}
+
 Result<BoxSpec> BuildSteps(const BoxPlace& place, const BoxPlan& plan) {
   const std::string& lease = plan.grant.lease;
   const std::string bundle = BundleFolder(place, lease);
   BoxSpec spec;
   spec.grant = plan.grant;
   spec.cgroup = BoxCgroup(place, lease);
-  spec.first_uid = FirstUid(place, plan.slot);
+  spec.first_uid = FirstUid(place, plan);
   spec.open_files_max = std::min(kOpenFilesMax, os::HardLimit(os::Limit::kOpenFiles));
   spec.root_folder = bundle + "/root";
   spec.init_host_path = place.init;
+  spec.probe_host_path = place.probe;
+  spec.walls_away = plan.walls_away;
   spec.driver_mounts = plan.files.mounts;
   spec.library_folders = plan.files.library_folders;
 
@@ -130,7 +180,8 @@ Result<BoxSpec> BuildSteps(const BoxPlace& place, const BoxPlan& plan) {
     RINGFENCE_ASSIGN(spec.system_files,
                      BuildBoxRoot(spec.root_folder, place.host_root, spec.first_uid));
   }
-  RINGFENCE_ASSIGN(spec.nodes, MakeNodes(place, plan));
+  RINGFENCE_ASSIGN(spec.nodes, MakeNodes(place, plan, plan.files.nodes));
+  RINGFENCE_TRY(PrepareProbe(place, plan, spec));
   RINGFENCE_TRY(GiveFiles(plan.files, spec.first_uid + kJobUid));
   RINGFENCE_TRY(
       os::WriteFile(bundle + "/config.json", AsBytes(CanonicalJson(BoxConfig(spec))), 0600));
@@ -148,7 +199,8 @@ Status PrepareBoxPlace(const BoxPlace& place) {
   return {};
 }
 
-unsigned FirstUid(const BoxPlace& place, unsigned slot) {
+unsigned FirstUid(const BoxPlace& place, const BoxPlan& plan) {
+  const unsigned slot = StandsWithout(plan, Wall::kUserIds) ? kSharedUidSlot : plan.slot;
   return place.uid_base + slot * kBoxUidCount;
 }
 
@@ -175,7 +227,7 @@ Result<LaunchedBox> LaunchBox(const BoxPlace& place, const BoxPlan& plan) {
   RINGFENCE_ASSIGN(os::Pipe out, os::MakePipe());
   RINGFENCE_ASSIGN(os::Pipe err, os::MakePipe());
   // Programs open /dev/stdout by name, which needs the pipe to be the job's own.
-  const unsigned job = FirstUid(place, plan.slot) + kJobUid;
+  const unsigned job = FirstUid(place, plan) + kJobUid;
   RINGFENCE_TRY(os::ChangeOwner(out.write.get(), job, job));
   RINGFENCE_TRY(os::ChangeOwner(err.write.get(), job, job));
   RINGFENCE_ASSIGN(os::SocketPair status, os::MakeSocketPair(kStatusBytesMax));
@@ -199,12 +251,19 @@ Result<LaunchedBox> LaunchBox(const BoxPlace& place, const BoxPlan& plan) {
                      lease};
   spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   spawn.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {status.second.get(), 3}};
+  int kept = 1;  // descriptors from 3 on that the box gets
 #ifdef RINGFENCE_FAILPOINTS
   if (os::failpoint::TableFd() >= 0) {  // for process 1 of the box alone
     spawn.fds.emplace_back(os::failpoint::TableFd(), os::failpoint::kBoxFd);
-    *(spawn.arguments.end() - 2) = "2";
+    kept = 2;
   }
 #endif
+  os::UniqueFd left_open;
+  if (StandsWithout(plan, Wall::kDescriptors)) {
+    RINGFENCE_ASSIGN(left_open, os::OpenRead("/"));
+    spawn.fds.emplace_back(left_open.get(), 3 + kept++);
+  }
+  *(spawn.arguments.end() - 2) = std::to_string(kept);
   spawn.parent_death_signal = kSigKill;
   // The runtime makes mount points; the job's user must be able to pass through them.
   spawn.before_exec = [] {

@@ -12,6 +12,7 @@
 #include "isolate/box_config.h"
 #include "isolate/box_image.h"
 #include "isolate/grant.h"
+#include "isolate/walls_away.h"
 #include "os/unique_fd.h"
 
 namespace ringfence::isolate {
@@ -20,6 +21,7 @@ namespace ringfence::isolate {
 struct BoxPlace {
   std::string runtime;     // runc
   std::string init;        // the ringfence-init binary
+  std::string probe;       // the ringfence-probe binary
   std::string run_folder;  // a tmpfs of the jailer's own
   std::string host_root = "/";
   std::string node;
@@ -32,12 +34,14 @@ struct BoxPlan {
   gpu::DriverFiles files;
   std::optional<BoxImage> image;
   std::vector<NamedMount> mounts;
+  std::optional<WallsAway> walls_away;
 };
 
 // Makes the folders that boxes lie in. Once, at the jailer's start.
 Status PrepareBoxPlace(const BoxPlace& place);
 
-unsigned FirstUid(const BoxPlace& place, unsigned slot);
+// Of the box's own root, on the host; kBoxUidCount follow.
+unsigned FirstUid(const BoxPlace& place, const BoxPlan& plan);
 std::string BoxCgroup(const BoxPlace& place, const std::string& lease);
 // Where this lease's bundle lies.
 std::string BundleFolder(const BoxPlace& place, const std::string& lease);

@@ -9,7 +9,16 @@ namespace {
 
 constexpr std::int64_t kOomScore = 500;  // a box goes before the services of its host
 constexpr std::int64_t kCpuPeriodUs = 100'000;
+constexpr const char* kBoxHostRoot = "/run/ringfence/host";  // without Wall::kHostRoot
 constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+// What a probe without Wall::kCapabilities holds: enough for every attack, and nothing that a
+// machine in a container may itself lack.
+const std::vector<std::string> kProbeCapabilities = {
+    "CAP_CHOWN",  "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER",    "CAP_KILL",
+    "CAP_SETGID", "CAP_SETUID",       "CAP_NET_ADMIN",       "CAP_NET_RAW",   "CAP_SYS_MODULE",
+    "CAP_MKNOD",  "CAP_SYS_RAWIO",    "CAP_SYS_PTRACE",      "CAP_SYS_ADMIN", "CAP_SYS_BOOT",
+    "CAP_BPF",    "CAP_PERFMON"};
 
 JsonArray Texts(const std::vector<std::string>& texts) {
   JsonArray array;
@@ -29,6 +38,49 @@ JsonObject Bind(const std::string& from, const std::string& to, bool writable) {
   return Mount("bind", from, to, {"bind", writable ? "rw" : "ro", "nosuid", "nodev"});
 }
 
+bool IsProbe(const BoxSpec& spec) {
+  return !spec.grant.command.empty() && spec.grant.command[0] == kBoxProbePath;
+}
+
+// The job's user as the box's processes know it.
+unsigned UserOf(const BoxSpec& spec) {
+  if (Without(spec, Wall::kCapabilities)) {
+    return 0;
+  }
+  return Without(spec, Wall::kUserNamespace) ? spec.first_uid + kJobUid : kJobUid;
+}
+
+// Of these two file systems the kernel makes a new one only for who owns the namespace they show.
+JsonObject ProcMount(const BoxSpec& spec) {
+  return Without(spec, Wall::kPidNamespace)
+             ? Mount("bind", "/proc", "/proc", {"rbind", "nosuid", "noexec", "nodev"})
+             : Mount("proc", "proc", "/proc", {"nosuid", "noexec", "nodev"});
+}
+JsonObject SysMount(const BoxSpec& spec) {
+  return Without(spec, Wall::kNetworkNamespace)
+             ? Mount("bind", "/sys", "/sys", {"rbind", "nosuid", "noexec", "nodev", "ro"})
+             : Mount("sysfs", "sysfs", "/sys", {"nosuid", "noexec", "nodev", "ro"});
+}
+
+// What a probe's box has besides, each for a wall that it stands without.
+void AddProbeMounts(const BoxSpec& spec, JsonArray& mounts) {
+  if (!IsProbe(spec)) {
+    return;
+  }
+  mounts.push_back(Bind(spec.probe_host_path, kBoxProbePath, false));
+  for (const BoxNode& node : spec.foreign_nodes) {
+    mounts.push_back(
+        Mount("bind", node.host_path, node.node.path, {"bind", "rw", "nosuid", "noexec"}));
+  }
+  if (Without(spec, Wall::kHostRoot)) {
+    mounts.push_back(Mount("bind", "/", kBoxHostRoot, {"rbind", "ro", "nosuid", "nodev"}));
+  }
+  if (Without(spec, Wall::kOwnFiles)) {
+    mounts.push_back(Bind(spec.shared_folder + "/tmp", "/tmp", true));
+    mounts.push_back(Bind(spec.shared_folder + "/shm", "/dev/shm", true));
+  }
+}
+
 JsonArray Mounts(const BoxSpec& spec) {
   // All of it counts against the box's memory; these only keep one from eating it all.
   const auto size = [&spec](std::uint64_t wanted) {
@@ -36,9 +88,13 @@ JsonArray Mounts(const BoxSpec& spec) {
     return "size=" + std::to_string(wanted == 0 ? half : wanted);
   };
   const std::string tmp = size(spec.grant.box.tmp_bytes_max);
-  const std::string job = std::to_string(kJobUid);
+  const std::string job = std::to_string(UserOf(spec));
+  const auto system = [&spec](const std::string& from, const std::string& to) {
+    return Without(spec, Wall::kMountFlags) ? Mount("bind", from, to, {"bind", "rw"})
+                                            : Bind(from, to, false);
+  };
   JsonArray mounts;
-  mounts.push_back(Mount("proc", "proc", "/proc", {"nosuid", "noexec", "nodev"}));
+  mounts.push_back(ProcMount(spec));
   mounts.push_back(
       Mount("tmpfs", "tmpfs", "/dev", {"nosuid", "noexec", "strictatime", "mode=755", "size=64k"}));
   mounts.push_back(Mount("devpts", "devpts", "/dev/pts",
@@ -46,14 +102,14 @@ JsonArray Mounts(const BoxSpec& spec) {
   mounts.push_back(
       Mount("tmpfs", "shm", "/dev/shm",
             {"nosuid", "noexec", "nodev", "mode=1777", size(spec.grant.box.shm_bytes_max)}));
-  mounts.push_back(Mount("sysfs", "sysfs", "/sys", {"nosuid", "noexec", "nodev", "ro"}));
+  mounts.push_back(SysMount(spec));
   for (const BoxFile& file : spec.system_files) {
-    mounts.push_back(Bind(file.host_path, file.box_path, false));
+    mounts.push_back(system(file.host_path, file.box_path));
   }
   mounts.push_back(Mount("tmpfs", "tmpfs", "/tmp", {"nosuid", "nodev", "mode=1777", tmp}));
   mounts.push_back(Mount("tmpfs", "tmpfs", "/home/job",
                          {"nosuid", "nodev", "mode=0700", "uid=" + job, "gid=" + job, tmp}));
-  mounts.push_back(Bind(spec.init_host_path, kBoxInitPath, false));
+  mounts.push_back(system(spec.init_host_path, kBoxInitPath));
   for (const gpu::DriverMount& mount : spec.driver_mounts) {
     mounts.push_back(Bind(mount.host_path, mount.box_path, mount.writable));
   }
@@ -64,6 +120,7 @@ JsonArray Mounts(const BoxSpec& spec) {
     mounts.push_back(
         Mount("bind", node.host_path, node.node.path, {"bind", "rw", "nosuid", "noexec"}));
   }
+  AddProbeMounts(spec, mounts);
   return mounts;
 }
 
@@ -90,6 +147,11 @@ std::vector<std::string> Environment(const BoxSpec& spec) {
     wanted.emplace_back("LD_LIBRARY_PATH", libraries);
   }
   wanted.insert(wanted.end(), spec.grant.environment.begin(), spec.grant.environment.end());
+  if (Without(spec, Wall::kEnvironment)) {
+    for (const std::string& name : spec.host_variables) {
+      wanted.emplace_back(name, "");
+    }
+  }
   wanted.emplace_back("RINGFENCE_LEASE", spec.grant.lease);
   wanted.emplace_back("RINGFENCE_TENANT", spec.grant.tenant);
   std::vector<std::string> environment;
@@ -114,6 +176,16 @@ std::int64_t FileBytesMax(const BoxSpec& spec) {
   return on_disk ? std::min(kOnDisk, memory) : memory;
 }
 
+JsonObject Capabilities(const BoxSpec& spec) {
+  const JsonArray held =
+      Without(spec, Wall::kCapabilities) ? Texts(kProbeCapabilities) : JsonArray();
+  return JsonObject{{"bounding", held},
+                    {"effective", held},
+                    {"inheritable", JsonArray()},
+                    {"permitted", held},
+                    {"ambient", JsonArray()}};
+}
+
 JsonObject Process(const BoxSpec& spec) {
   std::vector<std::string> arguments = {kBoxInitPath};
   const std::vector<std::string> landlock = LandlockOptions(spec);
@@ -125,26 +197,22 @@ JsonObject Process(const BoxSpec& spec) {
   };
   return JsonObject{
       {"terminal", false},
-      {"user", JsonObject{{"uid", kJobUid}, {"gid", kJobUid}}},
+      {"user", JsonObject{{"uid", UserOf(spec)}, {"gid", UserOf(spec)}}},
       {"args", Texts(arguments)},
       {"env", Texts(Environment(spec))},
       {"cwd", spec.working_folder},
-      {"capabilities", JsonObject{{"bounding", JsonArray()},
-                                  {"effective", JsonArray()},
-                                  {"inheritable", JsonArray()},
-                                  {"permitted", JsonArray()},
-                                  {"ambient", JsonArray()}}},
+      {"capabilities", Capabilities(spec)},
       {"rlimits",
        JsonArray{limit("RLIMIT_CORE", 0), limit("RLIMIT_FSIZE", FileBytesMax(spec)),
                  limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))}},
-      {"noNewPrivileges", true},
+      {"noNewPrivileges", !Without(spec, Wall::kNoNewPrivileges)},
       {"oomScoreAdj", kOomScore},
   };
 }
 
 JsonObject Resources(const BoxSpec& spec) {
   JsonArray devices;
-  devices.push_back(JsonObject{{"allow", false}, {"access", "rwm"}});
+  devices.push_back(JsonObject{{"allow", Without(spec, Wall::kDeviceRules)}, {"access", "rwm"}});
   for (const BoxNode& node : spec.nodes) {
     devices.push_back(JsonObject{{"allow", true},
                                  {"type", "c"},
@@ -168,16 +236,27 @@ JsonObject Resources(const BoxSpec& spec) {
   };
 }
 
-JsonObject Linux(const BoxSpec& spec) {
-  JsonArray namespaces;
-  for (const char* type : {"user", "pid", "mount", "network", "ipc", "uts", "cgroup"}) {
-    namespaces.push_back(JsonObject{{"type", type}});
+JsonArray Namespaces(const BoxSpec& spec) {
+  JsonArray namespaces{JsonObject{{"type", "mount"}}};
+  const std::pair<Wall, const char*> types[] = {
+      {Wall::kUserNamespace, "user"},       {Wall::kPidNamespace, "pid"},
+      {Wall::kNetworkNamespace, "network"}, {Wall::kIpcNamespace, "ipc"},
+      {Wall::kUtsNamespace, "uts"},         {Wall::kCgroupNamespace, "cgroup"},
+  };
+  for (const auto& [wall, type] : types) {
+    if (!Without(spec, wall)) {
+      namespaces.push_back(JsonObject{{"type", type}});
+    }
   }
+  return namespaces;
+}
+
+JsonObject Linux(const BoxSpec& spec) {
   const JsonArray mapping{JsonObject{{"containerID", 0},
                                      {"hostID", static_cast<std::int64_t>(spec.first_uid)},
                                      {"size", static_cast<std::int64_t>(kBoxUidCount)}}};
-  return JsonObject{
-      {"namespaces", std::move(namespaces)},
+  JsonObject linux{
+      {"namespaces", Namespaces(spec)},
       {"uidMappings", mapping},
       {"gidMappings", mapping},
       {"cgroupsPath", spec.cgroup},
@@ -213,11 +292,31 @@ JsonObject Linux(const BoxSpec& spec) {
       {"readonlyPaths",
        Texts({"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"})},
   };
+  const std::pair<Wall, std::vector<const char*>> parts[] = {
+      {Wall::kUserNamespace, {"uidMappings", "gidMappings"}},
+      {Wall::kSeccomp, {"seccomp"}},
+      {Wall::kMaskedPaths, {"maskedPaths", "readonlyPaths"}},
+  };
+  for (const auto& [wall, names] : parts) {
+    for (const char* name : names) {
+      if (Without(spec, wall)) {
+        linux.erase(name);
+      }
+    }
+  }
+  return linux;
 }
 
 }  // namespace
 
+bool Without(const BoxSpec& spec, Wall wall) {
+  return spec.walls_away.has_value() && IsProbe(spec) && spec.walls_away->Has(wall);
+}
+
 std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
+  if (Without(spec, Wall::kLandlock)) {
+    return {"--unconfined", "probe"};
+  }
   std::vector<std::string> options;
   const auto add = [&options](const char* option, const std::string& path) {
     options.emplace_back(option);
@@ -254,18 +353,25 @@ std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
   for (const BoxNode& node : spec.nodes) {
     add("--dev", node.node.path);
   }
+  if (IsProbe(spec)) {
+    add("--rx", kBoxProbePath);
+  }
   return options;
 }
 
 Json BoxConfig(const BoxSpec& spec) {
-  return JsonObject{
+  JsonObject config{
       {"ociVersion", "1.0.2"},
-      {"hostname", "box"},
-      {"root", JsonObject{{"path", spec.root_folder}, {"readonly", true}}},
+      {"root",
+       JsonObject{{"path", spec.root_folder}, {"readonly", !Without(spec, Wall::kReadOnlyRoot)}}},
       {"process", Process(spec)},
       {"mounts", Mounts(spec)},
       {"linux", Linux(spec)},
   };
+  if (!Without(spec, Wall::kUtsNamespace)) {
+    config["hostname"] = "box";
+  }
+  return config;
 }
 
 }  // namespace ringfence::isolate

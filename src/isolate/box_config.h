@@ -1,9 +1,10 @@
 #pragma once
 
 // The OCI configuration of a box. There is no way to say "privileged", "host network" or "host
-// PIDs" here: such a box cannot be expressed.
+// PIDs" here: such a box cannot be expressed, but for our own probe (isolate/walls_away.h).
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/json.h"
 #include "gpu/device_files.h"
 #include "isolate/grant.h"
+#include "isolate/walls_away.h"
 
 namespace ringfence::isolate {
 
@@ -51,7 +53,16 @@ struct BoxSpec {
   bool has_image = false;
   std::vector<std::pair<std::string, std::string>> image_environment;
   std::string working_folder = "/home/job";
+  // Bound at kBoxProbePath when that is the grant's command, and with walls away only then.
+  std::string probe_host_path;
+  std::optional<WallsAway> walls_away;
+  std::vector<BoxNode> foreign_nodes;       // without kDeviceNodes
+  std::string shared_folder;                // without kOwnFiles: has tmp and shm
+  std::vector<std::string> host_variables;  // without kEnvironment: names
 };
+
+// Whether the box stands without this wall: never, unless it runs our probe.
+bool Without(const BoxSpec& spec, Wall wall);
 
 Json BoxConfig(const BoxSpec& spec);
 // What of the box's files the job may use and how, as ringfence-init's options.

@@ -5,8 +5,8 @@
 //   3. tells the jailer, over descriptor 3, that signals reach it, and how the command ended;
 //   4. ends, and with it every process of the box, when the command ends or the jailer does.
 //
-//   ringfence-init [--ls PATH] [--ro PATH] [--rx PATH] [--rw PATH] [--dev PATH]... --
-//       COMMAND [ARGUMENT]...
+//   ringfence-init [--ls PATH] [--ro PATH] [--rx PATH] [--rw PATH] [--dev PATH]...
+//       [--network wait] [--unconfined probe] -- COMMAND [ARGUMENT]...
 //
 // Exit status: the command's (128 + N when signal N ended it), 125 when the box could not be
 // confined, 126 when the command cannot be executed, 127 when it is not there.
@@ -25,6 +25,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "isolate/walls_away.h"
 #include "os/failpoint.h"
 #include "os/landlock_abi.h"
 
@@ -48,6 +49,8 @@ constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2
 // With this option (and a value that says what it does) the box gets a network: the command starts
 // once the jailer says that it is there, and may use ports.
 constexpr const char* kNetworkOption = "--network";
+// Taken for our own probe alone, whoever asks: its command runs without a Landlock domain.
+constexpr const char* kUnconfinedOption = "--unconfined";
 
 std::uint64_t RightsOf(const char* option) {
   if (std::strcmp(option, "--rx") == 0) {
@@ -85,15 +88,17 @@ void Allow(int ruleset, int abi, const char* path, std::uint64_t rights) {
 }
 
 bool IsNetwork(const char* option) { return std::strcmp(option, kNetworkOption) == 0; }
+bool IsUnconfined(const char* option) { return std::strcmp(option, kUnconfinedOption) == 0; }
 
-bool WantsNetwork(char** options) {
+bool HasOption(char** options, bool (*is)(const char*)) {
   for (char** at = options; std::strcmp(*at, "--") != 0; at += 2) {
-    if (IsNetwork(*at)) {
+    if (is(*at)) {
       return true;
     }
   }
   return false;
 }
+bool WantsNetwork(char** options) { return HasOption(options, IsNetwork); }
 
 // The command's own domain: the places named, no signal or abstract socket out, and without a
 // network no TCP port.
@@ -143,7 +148,9 @@ void OfferToOomKiller() {
   (void)sigprocmask(SIG_SETMASK, &none, nullptr);
   (void)setsid();
   OfferToOomKiller();
-  ConfineCommand(abi, options);
+  if (!HasOption(options, IsUnconfined)) {
+    ConfineCommand(abi, options);
+  }
   (void)execvp(command[0], command);
   const int failed = errno;
   const bool has_path = std::strchr(command[0], '/') != nullptr;
@@ -213,13 +220,20 @@ void ReapAll(pid_t command) {
 // Where the command starts in argv; options come in pairs before it.
 char** FindCommand(int argc, char** argv) {
   int at = 1;
+  bool unconfined = false;
   while (at < argc && std::strcmp(argv[at], "--") != 0) {
-    if ((RightsOf(argv[at]) == 0 && !IsNetwork(argv[at])) || at + 1 >= argc) {
+    const bool known = RightsOf(argv[at]) != 0 || IsNetwork(argv[at]) || IsUnconfined(argv[at]);
+    if (!known || at + 1 >= argc) {
       return nullptr;
     }
+    unconfined = unconfined || IsUnconfined(argv[at]);
     at += 2;
   }
-  return at + 1 < argc ? argv + at + 1 : nullptr;
+  if (at + 1 >= argc ||
+      (unconfined && std::strcmp(argv[at + 1], ringfence::isolate::kBoxProbePath) != 0)) {
+    return nullptr;
+  }
+  return argv + at + 1;
 }
 
 // Until the jailer has put the wire in: before, nothing would be counted, and a job that tries at

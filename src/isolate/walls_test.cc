@@ -37,8 +37,11 @@ class WallsTest : public ::testing::Test {
     ASSERT_TRUE(os::MakeDirs("/run/ringfence").has_value());
     ASSERT_TRUE(os::EnterNewNamespaces({.mount = true}).has_value());
     ASSERT_TRUE(os::MountTmpfs("/run/ringfence", {64 << 20U, 0711, true, true}).has_value());
-    place_ = {FindRuntime()->path,       init,         "/run/ringfence", "/",
-              crypto::RandomId("walls"), 1'000'000'000};
+    place_.runtime = FindRuntime()->path;
+    place_.init = init;
+    place_.run_folder = "/run/ringfence";
+    place_.node = crypto::RandomId("walls");
+    place_.uid_base = 1'000'000'000;
     ASSERT_TRUE(PrepareBoxPlace(place_).has_value());
   }
 
