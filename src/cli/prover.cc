@@ -202,7 +202,7 @@ Result<Prover::Box> Prover::Round(const isolate::Probe& probe,
     }
     facts.push_back("victim_lease=" + victim.lease);
     facts.insert(facts.end(), victim.facts.begin(), victim.facts.end());
-    if (probe.victim_ends_before) {
+    if (!probe.victim_ends_before.empty()) {
       RINGFENCE_TRY(Close(victim));
     }
   }

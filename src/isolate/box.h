@@ -3,6 +3,7 @@
 // A box's life on the node, from plan to nothing left. Called by the jailer only, which has one
 // thread and owns all of it.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct BoxPlan {
   std::optional<BoxImage> image;
   std::vector<NamedMount> mounts;
   std::optional<WallsAway> walls_away;
+  // Of a box that runs a probe: its signed result, from how the box ended. Else none.
+  std::function<std::string(const std::string& ending)> prove;
 };
 
 // Makes the folders that boxes lie in. Once, at the jailer's start.
