@@ -37,8 +37,8 @@ const CommandTable& AllCommands() {
     for (CommandTable (*piece)() :
          {RunCommands, LeaseCommands, StatusCommands, TenantCommands, NodeCommands, GpuCommands,
           ImageCommands, AuditCommands, AuditVerifyCommands, TokenCommands, PolicyCommands,
-          NetworkCommands, ProveCommands, DaemonCommands, BackupCommands, DoctorCommands, ConfigCommands,
-          CompletionCommands, HelpCommands}) {
+          NetworkCommands, ProveCommands, DaemonCommands, BackupCommands, DoctorCommands,
+          ConfigCommands, CompletionCommands, HelpCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

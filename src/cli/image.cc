@@ -42,7 +42,7 @@ void PrintFacts(Invocation& invocation, const image::StoredImage& stored) {
   FactList facts;
   facts.Add("Digest", report.digest);
   facts.Add("Names", Joined(stored.names));
-  facts.Add("Size", FormatSize(report.bytes) + " in " + Count(report.entries, "entry") + " of " +
+  facts.Add("Size", FormatSize(report.bytes) + " in " + Count(report.entries, "file") + " of " +
                         Count(report.layers, "layer"));
   facts.Add("Tree", report.tree_digest);
   facts.Add("Command", Joined(report.command));

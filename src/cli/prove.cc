@@ -84,8 +84,8 @@ int ShowList(Console& console, const std::vector<const isolate::Probe*>& probes)
   }
   Table table({"PROBE", "TRIES", "CLASSES", "CONTROL TAKES AWAY"});
   for (const isolate::Probe* probe : probes) {
-    table.Add({std::string(probe->name), std::string(probe->title), ClassesOf(*probe),
-               WallsOf(*probe)});
+    table.Add(
+        {std::string(probe->name), std::string(probe->title), ClassesOf(*probe), WallsOf(*probe)});
   }
   table.Print(console);
   return 0;
@@ -174,8 +174,7 @@ Result<int> Prove(Invocation& invocation) {
   }
   RINGFENCE_ASSIGN(Connection connection, Connect(invocation.settings));
   Presses presses;
-  RINGFENCE_ASSIGN(const auto interrupts,
-                   os::Interrupts::Catch(1, [&](int) { presses.Press(); }));
+  RINGFENCE_ASSIGN(const auto interrupts, os::Interrupts::Catch(1, [&](int) { presses.Press(); }));
   RINGFENCE_ASSIGN(const auto api, Api::Create(std::move(connection)));
   RINGFENCE_ASSIGN(const std::string node, NodeOf(*api, invocation.parsed));
   if (invocation.parsed.Has("last")) {
@@ -192,12 +191,15 @@ CommandTable ProveCommands() {
   return {
       {.path = "prove",
        .group = Group::kEvidence,
-       .summary = "Attack a node's walls with a real victim and a real attacker, and keep the result.",
+       .summary =
+           "Attack a node's walls with a real victim and a real attacker, and keep the result.",
        .details =
-           "Each probe runs twice, as leases of the node: with all walls, where it must be held, and\n"
+           "Each probe runs twice, as leases of the node: with all walls, where it must be held, "
+           "and\n"
            "with only those taken away that it is about, where it must get through: a probe whose\n"
            "control does not get through could not be tried. A box with walls taken away runs\n"
-           "nothing but the probe. The node signs how each box ended; the results are in the audit\n"
+           "nothing but the probe. The node signs how each box ended; the results are in the "
+           "audit\n"
            "log, and where a probe got through, the node serves one tenant at a time.",
        .options = {{.name = "node",
                     .value = "NODE",
@@ -215,9 +217,11 @@ CommandTable ProveCommands() {
                    {.name = "list", .help = "show the probes and try none"},
                    {.name = "last", .help = "show the last results and try nothing"}},
        .examples = {{"ringfence prove", "every probe, on the only node"},
-                    {"ringfence prove --node gpu-07 --probe ptrace -o json", "one probe, for a program"},
+                    {"ringfence prove --node gpu-07 --probe ptrace -o json",
+                     "one probe, for a program"},
                     {"ringfence prove --last", "what came of it the last time"}},
-       .exit_codes = "0 nothing leaked, 1 something did; what could not be tried is shown and does not count",
+       .exit_codes =
+           "0 nothing leaked, 1 something did; what could not be tried is shown and does not count",
        .handler = Prove}};
 }
 

@@ -139,9 +139,9 @@ Status Prover::AwaitReady(Box& victim) {
     }
     if (more.complete) {
       if (victim.trouble.empty()) {
-        victim.trouble = "the victim did not stay: " +
-                         (more.reason.empty() ? "exit code " + std::to_string(more.exit_code)
-                                              : more.reason);
+        victim.trouble =
+            "the victim did not stay: " +
+            (more.reason.empty() ? "exit code " + std::to_string(more.exit_code) : more.reason);
       }
       return {};
     }

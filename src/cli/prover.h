@@ -1,8 +1,8 @@
 #pragma once
 
-// Runs probes on a node: for each a victim and an attacker in boxes of their own, once with all walls
-// and once with those taken away that the probe is about. What it finds counts for nobody but the
-// reader; the server judges by the jailer's signed endings.
+// Runs probes on a node: for each a victim and an attacker in boxes of their own, once with all
+// walls and once with those taken away that the probe is about. What it finds counts for nobody but
+// the reader; the server judges by the jailer's signed endings.
 
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 #pragma once
 
 // How a probe's box ended, signed by the jailer that built it: which probe, which walls were taken
-// away, and the probe's own verdict. The agent carries it and cannot change a held into a leaked, or
-// back.
+// away, and the probe's own verdict. The agent carries it and cannot change a held into a leaked,
+// or back.
 
 #include <string>
 #include <string_view>

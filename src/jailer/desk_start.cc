@@ -142,9 +142,8 @@ Status Desk::PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) cons
   }
   if (grant.command.front() == isolate::kBoxProbePath) {
     plan.prove = [this, grant](const std::string& ending) {
-      return isolate::SealProof(parts_.identity.key,
-                                {grant.node, grant.lease, grant.command, grant.box.walls_away,
-                                 ending, clock_->Now()});
+      return isolate::SealProof(parts_.identity.key, {grant.node, grant.lease, grant.command,
+                                                      grant.box.walls_away, ending, clock_->Now()});
     };
   }
   return {};

@@ -121,10 +121,10 @@ Result<int> Serve(Options options) {
   if (os::IsRoot()) {
     workers.walls = isolate::WorkerWalls::kUserOnly;
   }
-  isolate::ImagePlace images{
-      options.state + "/images",
-      {BesideWorker(options, "ringfence-unpack"), "/", kRunFolder, isolate::ImageUid(options.uid_base), workers.walls},
-      options.image_verifier};
+  isolate::ImagePlace images{options.state + "/images",
+                             {BesideWorker(options, "ringfence-unpack"), "/", kRunFolder,
+                              isolate::ImageUid(options.uid_base), workers.walls},
+                             options.image_verifier};
   if (missing.empty()) {
     images.worker.walls = isolate::WorkerWalls::kAll;
     RINGFENCE_ASSIGN(const isolate::Runtime runtime, isolate::FindRuntime());

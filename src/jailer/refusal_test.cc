@@ -80,6 +80,23 @@ TEST_F(RefusalTest, ForgedGrants) {
   EXPECT_EQ(Run(grant).exit, "exited 0\n");
 }
 
+TEST_F(RefusalTest, WallsAreTakenAwayForTheProbeAlone) {
+  Start();
+  const auto code = [&](std::vector<std::string> command, std::vector<std::string> walls) {
+    isolate::Grant grant = MakeGrant(std::move(command));
+    grant.box.walls_away = std::move(walls);
+    return StartCode(isolate::SealGrant(server_, grant));
+  };
+  EXPECT_EQ(code({"/bin/sh"}, {"seccomp"}), Code::kPermissionDenied);
+  EXPECT_EQ(code({"/bin/sh", isolate::kBoxProbePath}, {"seccomp"}), Code::kPermissionDenied);
+  EXPECT_EQ(code({"/run/ringfence/../ringfence/probe"}, {"seccomp"}), Code::kPermissionDenied);
+  EXPECT_EQ(code({isolate::kBoxProbePath, "x"}, {"all"}), Code::kInvalidArgument);
+  isolate::Grant image = MakeGrant({isolate::kBoxProbePath, "x"});
+  image.box.walls_away = {"seccomp"};
+  image.box.mounts = {{"data", "/data", false}};
+  EXPECT_FALSE(client_->Start(isolate::SealGrant(server_, image)).has_value());
+}
+
 TEST_F(RefusalTest, ALeaseStartsOnceEvenAfterRestartAndForget) {
   Start();
   const isolate::Grant grant = MakeGrant({"true"});

@@ -179,6 +179,21 @@ spec: {between: [acme, globex], least: node}
   EXPECT_TRUE(Place(1, fleet).has_value());
 }
 
+TEST(PlacementTest, ANodeWhoseWallsLeakServesOneTenantAtATime) {
+  const model::TenantPath acme = model::TenantPath::Create("acme").value();
+  const model::TenantPath globex = model::TenantPath::Create("globex").value();
+  const std::vector<store::LeakingNode> leaks = {{"n1", "ptrace", kNow}};
+  model::Lease lease;
+  lease.node = "n1";
+  lease.request.tenant = globex;
+  EXPECT_NE(LeakingNodes(leaks, acme, {lease})["n1"].find("ptrace"), std::string::npos);
+  EXPECT_TRUE(LeakingNodes(leaks, globex, {lease}).empty()) << "with itself it may share";
+  EXPECT_TRUE(LeakingNodes(leaks, acme, {}).empty()) << "nobody is there";
+  EXPECT_TRUE(LeakingNodes({}, acme, {lease}).empty()) << "nothing leaked";
+  lease.node = "n2";
+  EXPECT_TRUE(LeakingNodes(leaks, acme, {lease}).empty()) << "another node";
+}
+
 TEST(LifeTest, AStepIsTakenOnlyWhereTheTableAllowsIt) {
   for (int from = 0; from <= static_cast<int>(model::LeaseState::kQuarantined); ++from) {
     for (int to = 0; to <= static_cast<int>(model::LeaseState::kQuarantined); ++to) {

@@ -129,8 +129,9 @@ std::map<std::string, std::string> LeakingNodes(const std::vector<store::Leaking
     for (const model::Lease& lease : open) {
       if (lease.node == leak.node && lease.request.tenant != tenant &&
           !lease.request.probe.has_value()) {
-        barred.emplace(leak.node, "`ringfence prove` found on " + FormatTime(leak.time) +
-                                      " that " + leak.probe + " gets through there, so it serves "
+        barred.emplace(leak.node, "`ringfence prove` found on " + FormatTime(leak.time) + " that " +
+                                      leak.probe +
+                                      " gets through there, so it serves "
                                       "one tenant at a time");
       }
     }

@@ -38,8 +38,8 @@ Status ProbeRequest::Validate() const {
     return Wrong("probe.walls_away", "probe.walls_away must be names of walls");
   }
   if (facts.size() > kProbeFactsMax || !std::all_of(facts.begin(), facts.end(), IsFact)) {
-    return Wrong("probe.facts", "probe.facts must be KEY=VALUE texts, at most " +
-                                    std::to_string(kProbeFactsMax));
+    return Wrong("probe.facts",
+                 "probe.facts must be KEY=VALUE texts, at most " + std::to_string(kProbeFactsMax));
   }
   return {};
 }

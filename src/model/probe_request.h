@@ -1,7 +1,7 @@
 #pragma once
 
-// A lease that attacks: its box runs one of the probes that are shipped, never anything else, so that
-// it may also be a box with a wall taken away, in which the probe must get through.
+// A lease that attacks: its box runs one of the probes that are shipped, never anything else, so
+// that it may also be a box with a wall taken away, in which the probe must get through.
 
 #include <string>
 #include <vector>

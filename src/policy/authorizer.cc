@@ -58,8 +58,8 @@ std::vector<Action> Except(const std::vector<Action>& left_out) {
 std::vector<Role> MakeBuiltInRoles() {
   using enum Action;
   // An auditor sees everything and changes nothing; a test holds this list to that.
-  const std::vector<Action> changes = {kLeaseRequest, kLeaseEnd,    kNodeJoin,   kGpuScrub,
-                                       kNodeProve, kTokenCreate,  kTokenRevoke, kPolicyApply};
+  const std::vector<Action> changes = {kLeaseRequest, kLeaseEnd,    kNodeJoin,    kGpuScrub,
+                                       kNodeProve,    kTokenCreate, kTokenRevoke, kPolicyApply};
   std::vector<Action> security = Except(changes);
   security.push_back(kLeaseEnd);
   security.push_back(kNodeProve);
@@ -70,8 +70,8 @@ std::vector<Role> MakeBuiltInRoles() {
        {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kTenantRead, kNodeRead, kStatusRead},
        {}},
       {"operator",
-       {kNodeJoin, kGpuScrub, kNodeProve, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead, kPolicyRead,
-        kStatusRead},
+       {kNodeJoin, kGpuScrub, kNodeProve, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead,
+        kPolicyRead, kStatusRead},
        {}},
       {"security", security, {}},
       {"service", {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs}, {}},

@@ -230,7 +230,9 @@ TEST(RolesTest, LabelsGoBothWaysAndDutiesStayApart) {
     const std::string_view label = Name(action);
     const bool reads = label.ends_with(".read") || label == "lease.logs";
     EXPECT_EQ((bits["auditor"] & BitOf(action)) != 0, reads) << label;
-    EXPECT_EQ((bits["security"] & BitOf(action)) != 0, reads || label == "lease.end") << label;
+    EXPECT_EQ((bits["security"] & BitOf(action)) != 0,
+              reads || label == "lease.end" || label == "node.prove")
+        << label;
   }
   for (const std::string role : {"operator", "developer", "service"}) {
     EXPECT_EQ(bits[role] & BitsOf({Action::kAuditRead, Action::kTokenCreate, Action::kPolicyApply}),
@@ -253,8 +255,9 @@ TEST(ScopeTest, ARoleBelowTheRootGivesNothingAboutTheCluster) {
   ASSERT_TRUE(policy.has_value()) << policy.error().message;
   for (const Action action : AllActions()) {
     const std::string_view label = Name(action);
-    const bool cluster = label == "node.join" || label == "gpu.scrub" || label == "audit.read" ||
-                         label.starts_with("token.") || label.starts_with("policy.");
+    const bool cluster = label == "node.join" || label == "gpu.scrub" || label == "node.prove" ||
+                         label == "audit.read" || label.starts_with("token.") ||
+                         label.starts_with("policy.");
     const bool anywhere = label == "node.read" || label == "status.read";
     EXPECT_EQ((*policy)->Decide({"c", action, Path("t")}).allowed, !cluster) << label;
     EXPECT_EQ((*policy)->Decide({"c", action, Path("/")}).allowed, anywhere) << label;

@@ -12,8 +12,8 @@
 #include "lease/life.h"
 #include "lease/placement.h"
 #include "os/failpoint.h"
-#include "store/proofs.h"
 #include "server/routes.h"
+#include "store/proofs.h"
 #include "wire/lease_json.h"
 
 namespace ringfence::server {

@@ -1,5 +1,5 @@
-// What came of attacking a node. The probes ran as leases; here their signed endings are looked at, and
-// nothing else counts: not what a client or an agent says of them.
+// What came of attacking a node. The probes ran as leases; here their signed endings are looked at,
+// and nothing else counts: not what a client or an agent says of them.
 
 #include <algorithm>
 
@@ -120,13 +120,14 @@ JsonObject Judge(const Call& call, store::Connection& db, const model::Node& nod
   if (claim.control.empty()) {
     return say(kUntried, claim.why.empty() ? "its control was not run" : claim.why);
   }
-  const auto control = VerdictOf(call, db, node, claim.control, *claim.probe,
-                                 NamesOf(claim.probe->control));
+  const auto control =
+      VerdictOf(call, db, node, claim.control, *claim.probe, NamesOf(claim.probe->control));
   if (!control.has_value()) {
     return say(kUntried, "its control: " + control.error().message);
   }
   if (*control != isolate::kProbeLeaked) {
-    return say(kUntried, "its control did not get through either, so that it held means nothing");
+    return say(kUntried, "its control did not get through either, so that it held means nothing" +
+                             (claim.why.empty() ? "" : " (" + claim.why + ")"));
   }
   return say("held", "");
 }

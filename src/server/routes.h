@@ -1,8 +1,8 @@
 #pragma once
 
-// The handlers of the routes, by room: status.cc, fleet_routes.cc, proof_routes.cc, lease_routes.cc,
-// token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc, agent_lease_routes.cc,
-// agent_scrub_routes.cc; and what they share.
+// The handlers of the routes, by room: status.cc, fleet_routes.cc, proof_routes.cc,
+// lease_routes.cc, token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc,
+// agent_lease_routes.cc, agent_scrub_routes.cc; and what they share.
 
 #include <functional>
 #include <string>

@@ -99,8 +99,8 @@ Result<std::optional<model::ProbeRequest>> ReadProbe(JsonReader& reader) {
   RINGFENCE_ASSIGN(probe.name, fields.String("name", kIdBytesMax));
   RINGFENCE_ASSIGN(probe.role, fields.String("role", kIdBytesMax));
   if (fields.Has("walls_away")) {
-    RINGFENCE_ASSIGN(probe.walls_away,
-                     fields.Strings("walls_away", model::kWallsMax, kIdBytesMax * model::kWallsMax));
+    RINGFENCE_ASSIGN(probe.walls_away, fields.Strings("walls_away", model::kWallsMax,
+                                                      kIdBytesMax * model::kWallsMax));
   }
   if (fields.Has("facts")) {
     RINGFENCE_ASSIGN(probe.facts,

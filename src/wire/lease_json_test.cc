@@ -60,6 +60,27 @@ TEST(LeaseJsonTest, ShapeIsFrozen) {
       R"("time":"2023-11-14T22:13:25.123Z"}],"updated":"2023-11-14T22:13:25.123Z"})");
 }
 
+TEST(LeaseJsonTest, AProbeHasItsOwnCommandAndTenantAndNothingElse) {
+  const std::string probe = R"("probe":{"node":"n1","name":"ptrace","role":"attack",)"
+                            R"("walls_away":["seccomp"],"facts":["digest=00"]})";
+  const std::string start = R"({"tenant":"ringfence-proof-attacker","gpus":0,)";
+  const auto request = Read(start + probe + "}");
+  ASSERT_TRUE(request.has_value()) << request.error().message;
+  EXPECT_EQ(request->command,
+            (std::vector<std::string>{"/run/ringfence/probe", "ptrace", "attack", "digest=00"}));
+  const auto again = LeaseRequestFromJson(LeaseRequestToJson(*request), "");
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(again->probe->walls_away, request->probe->walls_away);
+  for (const char* more :
+       {R"(,"command":["sh"])", R"(,"command":["/run/ringfence/probe","x"])", R"(,"env":{"A":"1"})",
+        R"(,"image":"x")", R"(,"mounts":[{"name":"data","path":"/data"}])"}) {
+    EXPECT_FALSE(Read(start + probe + more + "}").has_value()) << more;
+  }
+  EXPECT_FALSE(Read(R"({"tenant":"acme","gpus":0,)" + probe + "}").has_value()) << "its tenant";
+  EXPECT_FALSE(Read(R"({"tenant":"acme","gpus":0,"command":["true"]})").has_value())
+      << "only a probe goes without a GPU";
+}
+
 TEST(LeaseJsonTest, RoundTrips) {
   model::Lease bare;
   bare.request.tenant = model::TenantPath::Create("acme").value();
