@@ -35,6 +35,18 @@ Result<int> List(Invocation& invocation) {
   return 0;
 }
 
+// "gpu held 2 hours ago", or that nobody has tried.
+std::string ProvedText(const Json& proofs, Timestamp now) {
+  const Json* const classes = Field(proofs, "classes");
+  const Json* const whole = classes == nullptr ? nullptr : Field(*classes, "gpu");
+  if (whole == nullptr) {
+    return "never: `ringfence prove` does it";
+  }
+  return "class gpu " + TextOf(*whole, "grade") + ", " + RelativeTime(TextOf(proofs, "time"), now) +
+         " (" + TextOf(*whole, "held") + " held, " + TextOf(*whole, "leaked") + " leaked, " +
+         TextOf(*whole, "untried") + " could not be tried)";
+}
+
 Result<int> Show(Invocation& invocation) {
   RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
   RINGFENCE_ASSIGN(const Json node,
@@ -61,6 +73,10 @@ Result<int> Show(Invocation& invocation) {
   facts.Add("Certificate ends", RelativeTime(TextOf(node, "certificate_expires"), now));
   facts.Add("Receipt key", TextOf(node, "receipt_key"));
   facts.Add("Witness", TextOf(node, "witness"));
+  const auto proofs = api->Get(Target("/v1/nodes", TextOf(node, "name"), "/proofs"));
+  if (proofs.has_value()) {
+    facts.Add("Proved", ProvedText(*proofs, now));
+  }
   facts.Add("Witnessed", TextOf(node, "witnessed_size"));
   facts.Print(console);
   return 0;

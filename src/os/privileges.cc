@@ -34,6 +34,11 @@ constexpr std::pair<const char*, int> kCapabilityNames[] = {
     {"CAP_SETPCAP", CAP_SETPCAP},
     {"CAP_SETFCAP", CAP_SETFCAP},
     {"CAP_NET_ADMIN", CAP_NET_ADMIN},
+    {"CAP_NET_RAW", CAP_NET_RAW},
+    {"CAP_SYS_MODULE", CAP_SYS_MODULE},
+    {"CAP_SYS_RAWIO", CAP_SYS_RAWIO},
+    {"CAP_SYS_BOOT", CAP_SYS_BOOT},
+    {"CAP_PERFMON", CAP_PERFMON},
     {"CAP_SYS_CHROOT", CAP_SYS_CHROOT},
     {"CAP_SYS_PTRACE", CAP_SYS_PTRACE},
     {"CAP_SYS_ADMIN", CAP_SYS_ADMIN},
@@ -137,6 +142,11 @@ Status KeepCapabilities(const std::vector<std::string>& names) {
     keep |= std::uint64_t{1} << static_cast<unsigned>(number);
   }
   return LimitCapabilities(keep);
+}
+
+bool MayHoldCapability(const std::string& name) {
+  const auto number = CapabilityNumber(name);
+  return number.has_value() && prctl(PR_CAPBSET_READ, *number, 0, 0, 0) == 1;
 }
 
 Status SetLimit(Limit limit, std::uint64_t most) {

@@ -18,6 +18,8 @@ Status BecomeUser(unsigned uid, unsigned gid);
 Status DropAllPrivileges();
 // Gives up every capability that is not named ("CAP_SYS_ADMIN"), also from the bounding set.
 Status KeepCapabilities(const std::vector<std::string>& names);
+// Whether this process, or what it starts, could hold it: it is in the bounding set.
+bool MayHoldCapability(const std::string& name);
 
 enum class Limit { kCoreBytes, kOpenFiles, kProcesses, kLockedBytes };
 Status SetLimit(Limit limit, std::uint64_t most);
