@@ -138,6 +138,7 @@ Status PrepareProbe(const BoxPlace& place, const BoxPlan& plan, BoxSpec& spec) {
     }
   }
   if (Without(spec, Wall::kEnvironment)) {
+    spec.host_variables = {"RINGFENCE_HOST"};  // a service may have been started without any
     for (const auto& [name, value] : os::AllVariables()) {
       spec.host_variables.push_back(name);
     }

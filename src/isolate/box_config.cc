@@ -15,10 +15,10 @@ constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 // What a probe without Wall::kCapabilities holds: enough for every attack, and nothing that a
 // machine in a container may itself lack.
 const std::vector<std::string> kProbeCapabilities = {
-    "CAP_CHOWN",  "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER",    "CAP_KILL",
-    "CAP_SETGID", "CAP_SETUID",       "CAP_NET_ADMIN",       "CAP_NET_RAW",   "CAP_SYS_MODULE",
-    "CAP_MKNOD",  "CAP_SYS_RAWIO",    "CAP_SYS_PTRACE",      "CAP_SYS_ADMIN", "CAP_SYS_BOOT",
-    "CAP_BPF",    "CAP_PERFMON"};
+    "CAP_CHOWN",      "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER",    "CAP_KILL",
+    "CAP_SETGID",     "CAP_SETUID",       "CAP_NET_ADMIN",       "CAP_NET_RAW",   "CAP_SYS_MODULE",
+    "CAP_MKNOD",      "CAP_SYS_RAWIO",    "CAP_SYS_PTRACE",      "CAP_SYS_ADMIN", "CAP_SYS_BOOT",
+    "CAP_SYS_CHROOT", "CAP_BPF",          "CAP_PERFMON"};
 
 JsonArray Texts(const std::vector<std::string>& texts) {
   JsonArray array;

@@ -261,7 +261,8 @@ class ProbesTest : public ::testing::TestWithParam<std::string> {
 TEST_P(ProbesTest, HeldByTheWallsAndLeakedByItsControl) {
   const Probe& probe = *FindProbe(GetParam());
   const Said held = Run(probe, {});
-  EXPECT_EQ(held.result, "held") << held.text;
+  EXPECT_TRUE(held.result == "held" || (held.result == "cannot_try" && !probe.needs.empty()))
+      << held.text;
   EXPECT_EQ(held.leaked_bytes, 0) << held.text;
   const Said control = Run(probe, probe.control);
   if (control.result == "cannot_try") {
