@@ -1,5 +1,7 @@
 #include "cli/prover.h"
 
+#include <algorithm>
+
 #include "base/encoding.h"
 #include "cli/fields.h"
 #include "cli/run.h"
@@ -205,6 +207,11 @@ Result<Prover::Box> Prover::Round(const isolate::Probe& probe,
     if (!probe.victim_ends_before.empty()) {
       RINGFENCE_TRY(Close(victim));
     }
+  }
+  if (std::find(probe.facts.begin(), probe.facts.end(), "host_port") != probe.facts.end()) {
+    // The server's own: where it runs on the node, the host listens there.
+    const std::string& server = api_.connection().server;
+    facts.push_back("host_port=" + server.substr(server.rfind(':') + 1));
   }
   RINGFENCE_ASSIGN(Box attacker, Start(probe, "attack", walls_away, facts));
   if (attacker.trouble.empty()) {

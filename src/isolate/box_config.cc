@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "isolate/box_seccomp.h"
+#include "os/privileges.h"
 
 namespace ringfence::isolate {
 namespace {
@@ -12,8 +13,7 @@ constexpr std::int64_t kCpuPeriodUs = 100'000;
 constexpr const char* kBoxHostRoot = "/run/ringfence/host";  // without Wall::kHostRoot
 constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-// What a probe without Wall::kCapabilities holds: enough for every attack, and nothing that a
-// machine in a container may itself lack.
+// What a probe without Wall::kCapabilities holds: enough for every attack.
 const std::vector<std::string> kProbeCapabilities = {
     "CAP_CHOWN",      "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER",    "CAP_KILL",
     "CAP_SETGID",     "CAP_SETUID",       "CAP_NET_ADMIN",       "CAP_NET_RAW",   "CAP_SYS_MODULE",
@@ -177,8 +177,14 @@ std::int64_t FileBytesMax(const BoxSpec& spec) {
 }
 
 JsonObject Capabilities(const BoxSpec& spec) {
-  const JsonArray held =
-      Without(spec, Wall::kCapabilities) ? Texts(kProbeCapabilities) : JsonArray();
+  JsonArray held;
+  if (Without(spec, Wall::kCapabilities)) {
+    for (const std::string& name : kProbeCapabilities) {
+      if (os::MayHoldCapability(name)) {  // what the jailer has given up nobody can be given
+        held.emplace_back(name);
+      }
+    }
+  }
   return JsonObject{{"bounding", held},
                     {"effective", held},
                     {"inheritable", JsonArray()},

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kProbesMax = 256;
 constexpr std::size_t kWhyBytesMax = 512;
 constexpr Milliseconds kProofAgeMax = std::chrono::hours(1);
+constexpr std::size_t kClasses = 5;  // those of a probe that speaks about every one
 constexpr const char* kUntried = "could not be tried";
 
 struct Claim {  // of one probe: the leases that tried it
@@ -132,6 +133,35 @@ JsonObject Judge(const Call& call, store::Connection& db, const model::Node& nod
   return say("held", "");
 }
 
+// What all results say about one class. Walls of the kernel stand around a box of any class; they
+// alone prove nothing about how a GPU is shared, so that takes a probe of the class's own.
+JsonObject SumOf(model::IsolationClass isolation, const JsonObject& probes) {
+  std::int64_t held = 0;
+  std::int64_t leaked = 0;
+  std::int64_t untried = 0;
+  bool own_held = false;
+  for (const auto& member : probes) {
+    const JsonObject& result = member.value().get_object();
+    const JsonArray& classes = result.at("classes").get_array();
+    if (std::find(classes.begin(), classes.end(), Json(std::string(Name(isolation)))) ==
+        classes.end()) {
+      continue;
+    }
+    const bool about_all = classes.size() == kClasses;
+    const std::string_view verdict = result.at("result").get_string();
+    held += verdict == "held" ? 1 : 0;
+    leaked += verdict == "leaked" ? 1 : 0;
+    untried += verdict == kUntried ? 1 : 0;
+    own_held = own_held || (verdict == "held" && !about_all);
+  }
+  return JsonObject{{"grade", leaked > 0 ? "leaked"
+                              : own_held ? "held"
+                                         : kUntried},
+                    {"held", held},
+                    {"leaked", leaked},
+                    {"untried", untried}};
+}
+
 // Results of this run over those before it, and per class what they add up to.
 JsonObject Sum(const model::Node& node, JsonObject before, const std::vector<JsonObject>& results,
                Timestamp now) {
@@ -143,21 +173,10 @@ JsonObject Sum(const model::Node& node, JsonObject before, const std::vector<Jso
     probes[result.at("name").get_string()] = result;
   }
   JsonObject classes;
-  for (const auto& member : probes) {
-    const JsonObject& result = member.value().get_object();
-    const std::string_view verdict = result.at("result").get_string();
-    for (const Json& one : result.at("classes").get_array()) {
-      Json& sum = classes[one.get_string()];
-      if (!sum.is_object()) {
-        sum = JsonObject{{"grade", kUntried}, {"held", 0}, {"leaked", 0}, {"untried", 0}};
-      }
-      JsonObject& counts = sum.get_object();
-      Json& count = counts[verdict == kUntried ? "untried" : verdict];
-      count = count.to_number<std::int64_t>() + 1;
-      if (verdict == "leaked" || (verdict == "held" && counts["grade"] != "leaked")) {
-        counts["grade"] = verdict;
-      }
-    }
+  for (const model::IsolationClass one :
+       {model::IsolationClass::kGpu, model::IsolationClass::kMig, model::IsolationClass::kTime,
+        model::IsolationClass::kMps}) {
+    classes[std::string(Name(one))] = SumOf(one, probes);
   }
   return JsonObject{{"node", node.name},
                     {"time", FormatTime(now)},
