@@ -4,8 +4,11 @@
 //   ringfence-probe NAME victim secret=HEX
 //       plants the secret, prints {"ready":true,"facts":{...}} and waits; SIGTERM: exit 0.
 //       {"harmed":"..."} and exit 10 when the attacker got at it.
+//       One that was busy all the time says, last, {"rounds":N,"from_ns":N,"until_ns":N,
+//       "gap_ns_max":N}: how often, between which times, and the longest time without.
 //   ringfence-probe NAME attack [digest=SHA256] [KEY=VALUE]...
-//       prints, last, {"result":"held"|"leaked"|"cannot_try","leaked_bytes":N,"detail":"..."}
+//       prints, last, {"result":"held"|"leaked"|"cannot_try","leaked_bytes":N,"detail":"...",
+//       "from_ns":N,"until_ns":N}. Times are the machine's monotonic clock.
 //       Exit status: 0 held, 10 leaked, 20 could not be tried.
 //   ringfence-probe --list
 //
@@ -14,9 +17,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "hex.h"
 #include "probe.h"
@@ -32,7 +37,7 @@ constexpr std::size_t kSecretBytes = 32;
 std::vector<Code> AllCodes() {
   std::vector<Code> all;
   for (const auto& family :
-       {CgroupAttacks(), DeviceAttacks(), FileAttacks(), GpuAttacks(), IpcAttacks(),
+       {CgroupAttacks(), ChipAttacks(), DeviceAttacks(), FileAttacks(), GpuAttacks(), IpcAttacks(),
         KernelAttacks(), MountAttacks(), NetworkAttacks(), ProcessAttacks(), RuntimeAttacks()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
@@ -68,6 +73,39 @@ void Say(const std::string& line) {
   }
 }
 
+std::int64_t Now() {
+  timespec now{};
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+int Await(const sigset_t& signals) {
+  int number = 0;
+  (void)sigwait(&signals, &number);
+  return number;
+}
+
+// Since `from` it is at work.
+int KeepBusy(Victim& victim, const sigset_t& signals, std::int64_t from) {
+  const timespec at_once{};
+  std::int64_t until = from;
+  std::int64_t gap_max = 0;
+  std::uint64_t rounds = 0;
+  int number = -1;
+  while (number < 0 && victim.broken.empty()) {
+    victim.busy(victim);
+    const std::int64_t now = Now();
+    gap_max = std::max(gap_max, now - until);
+    until = now;
+    ++rounds;
+    number = sigtimedwait(&signals, nullptr, &at_once);
+  }
+  Say("{\"rounds\":" + std::to_string(rounds) + ",\"from_ns\":" + std::to_string(from) +
+      ",\"until_ns\":" + std::to_string(until) + ",\"gap_ns_max\":" + std::to_string(gap_max) +
+      (victim.broken.empty() ? "" : ",\"broken\":" + Quoted(victim.broken)) + "}");
+  return number;
+}
+
 int RunVictim(const Code& code, const Input& input) {
   Victim victim;
   if (!FromHex(input.Get("secret"), victim.secret) || victim.secret.size() != kSecretBytes) {
@@ -83,20 +121,13 @@ int RunVictim(const Code& code, const Input& input) {
   if (code.plant != nullptr) {
     code.plant(victim);
   }
+  const std::int64_t from = Now();
   std::string facts;
   for (const auto& [key, value] : victim.facts) {
     facts += (facts.empty() ? "" : ",") + Quoted(key) + ":" + Quoted(value);
   }
   Say("{\"ready\":true,\"facts\":{" + facts + "}}");
-  int number = -1;
-  if (victim.busy == nullptr) {
-    (void)sigwait(&signals, &number);
-  }
-  const timespec now{};
-  while (number < 0) {
-    victim.busy(victim);
-    number = sigtimedwait(&signals, nullptr, &now);
-  }
+  const int number = victim.busy == nullptr ? Await(signals) : KeepBusy(victim, signals, from);
   if (victim.end != nullptr) {
     victim.end(victim);
   }
@@ -108,6 +139,7 @@ int RunVictim(const Code& code, const Input& input) {
 }
 
 int RunAttack(const Code& code, const Input& input) {
+  const std::int64_t from = Now();
   const Outcome outcome = code.attack(input);
   const char* word = "held";
   int status = 0;
@@ -119,7 +151,8 @@ int RunAttack(const Code& code, const Input& input) {
     status = kExitCannotTry;
   }
   Say(std::string("{\"result\":\"") + word + "\",\"leaked_bytes\":" +
-      std::to_string(outcome.leaked_bytes) + ",\"detail\":" + Quoted(outcome.detail) + "}");
+      std::to_string(outcome.leaked_bytes) + ",\"detail\":" + Quoted(outcome.detail) +
+      ",\"from_ns\":" + std::to_string(from) + ",\"until_ns\":" + std::to_string(Now()) + "}");
   return status;
 }
 

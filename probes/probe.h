@@ -48,6 +48,7 @@ struct Victim {
   void (*busy)(Victim&) = nullptr;
   void (*end)(Victim&) = nullptr;  // before it goes
   void* state = nullptr;
+  std::string broken;  // by what `busy` ran into: it goes, saying so
 
   // What a wall keeps a victim itself from planting: the attacker tries all the same.
   void CouldNotPlant(std::string_view call, int error);
@@ -60,6 +61,7 @@ struct Code {
 };
 
 std::span<const Code> CgroupAttacks();
+std::span<const Code> ChipAttacks();
 std::span<const Code> DeviceAttacks();
 std::span<const Code> FileAttacks();
 std::span<const Code> GpuAttacks();

@@ -4,11 +4,13 @@
 #include "cuda_kernels.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <vector>
 
 #include "cuda_state.h"
+#include "gpu/probe_kernels.h"
 #include "gpu/scrub_kernels.h"
 
 namespace ringfence::sim {
@@ -165,6 +167,53 @@ CuResult RunOnChip(const SimLaunch& launch) {
   return cuda::kSuccess;
 }
 
+// As the driver decides it: where the pipe of a daemon is.
+bool IsMpsClient() {
+  const char* folder = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
+  return folder != nullptr && OpenNode(std::string(folder) + "/control") == 0;
+}
+
+// What a probe's kernel leaves in shared memory. Every multiprocessor has the same here.
+CuResult RunPlant(const SimLaunch& launch) {
+  std::vector<std::byte> secret(kernels::kSecretWords * sizeof(std::uint32_t));
+  const std::size_t bytes = Argument<std::uint32_t>(launch, 1) * sizeof(std::uint32_t);
+  const std::lock_guard lock(launch.state->mutex);
+  const auto range =
+      FindRange(*launch.state, Argument<cuda::DevicePointer>(launch, 0), secret.size());
+  if (!range.has_value() || bytes > launch.shared_bytes ||
+      !range->memory->Read(range->offset, secret)) {
+    return cuda::kIllegalAddress;
+  }
+  std::vector<std::byte>& chip = launch.gpu->chip;
+  chip.resize(kBlockSharedBytesMax);
+  for (std::size_t at = 0; at < bytes; ++at) {
+    chip[at] = secret[at % secret.size()];
+  }
+  return !IsMpsClient() || launch.gpu->memory->WriteChip(chip) ? cuda::kSuccess
+                                                               : cuda::kLaunchFailed;
+}
+
+CuResult RunSpy(const SimLaunch& launch) {
+  const std::size_t bytes = Argument<std::uint32_t>(launch, 1) * sizeof(std::uint32_t);
+  const std::lock_guard lock(launch.state->mutex);
+  const auto range =
+      FindRange(*launch.state, Argument<cuda::DevicePointer>(launch, 0), bytes * launch.blocks);
+  if (!range.has_value() || bytes > launch.shared_bytes) {
+    return cuda::kIllegalAddress;
+  }
+  std::vector<std::byte> chip = launch.gpu->chip;
+  chip.resize(kBlockSharedBytesMax);
+  if (IsMpsClient()) {
+    launch.gpu->memory->ReadChip(chip);
+  }
+  for (unsigned int block = 0; block < launch.blocks; ++block) {
+    if (!range->memory->Write(range->offset + block * bytes, std::span(chip).first(bytes))) {
+      return cuda::kLaunchFailed;
+    }
+  }
+  return cuda::kSuccess;
+}
+
 constexpr int kRegistersSmall = 40;
 constexpr int kRegistersAll = 249;
 constexpr SimKernel kKernels[] = {
@@ -172,6 +221,8 @@ constexpr SimKernel kKernels[] = {
     {kernels::kCountName, kernels::kThreads, kRegistersSmall, RunCount},
     {kernels::kReadName, kernels::kThreads, kRegistersSmall, RunRead},
     {kernels::kOnChipName, kernels::kThreads, kRegistersAll, RunOnChip},
+    {kernels::kPlantName, kernels::kProbeThreads, kRegistersSmall, RunPlant},
+    {kernels::kSpyName, kernels::kProbeThreads, kRegistersSmall, RunSpy},
 };
 
 }  // namespace

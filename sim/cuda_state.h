@@ -48,6 +48,7 @@ struct CudaGpu {
   cuda::Context primary = nullptr;
   unsigned int primary_users = 0;
   std::uint64_t shared_residue_bytes = 0;  // until a kernel clears them
+  std::vector<std::byte> chip{};           // shared memory, as this process's kernels left it
 };
 
 // An H200's, for attributes and kernels alike.

@@ -256,6 +256,18 @@ bool GpuMemory::Read(std::uint64_t offset, std::span<std::byte> into) const {
   return true;
 }
 
+bool GpuMemory::WriteChip(std::span<const std::byte> bytes) {
+  return pwrite(memory_, bytes.data(), bytes.size(), static_cast<off_t>(gpu_.memory_bytes())) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+void GpuMemory::ReadChip(std::span<std::byte> into) const {
+  std::fill(into.begin(), into.end(), std::byte{0});
+  if (!ListHeld(information_, kContextBase, kContextBase + kContextsMax, Whose::kOthers).empty()) {
+    (void)Read(gpu_.memory_bytes(), into);
+  }
+}
+
 bool GpuMemory::Write(std::uint64_t offset, std::span<const std::byte> bytes) {
   const std::uint64_t start = offset;
   const std::uint64_t size = bytes.size();

@@ -67,6 +67,11 @@ class GpuMemory {
   bool Write(std::uint64_t offset, std::span<const std::byte> bytes);
   bool Fill(std::uint64_t offset, std::uint64_t bytes, std::uint32_t pattern);
 
+  // On-chip memory as clients of one MPS daemon share it. It lies behind the card's memory in its
+  // file, and holds something only as long as another process has a context.
+  bool WriteChip(std::span<const std::byte> bytes);
+  void ReadChip(std::span<std::byte> into) const;
+
  private:
   GpuMemory(gpu::SimulatedGpu gpu, int information, int memory)
       : gpu_(std::move(gpu)), information_(information), memory_(memory) {}

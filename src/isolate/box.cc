@@ -137,6 +137,15 @@ Status PrepareProbe(const BoxPlace& place, const BoxPlan& plan, BoxSpec& spec) {
       RINGFENCE_TRY(os::ChangeMode(spec.shared_folder + name, 01777));
     }
   }
+  if (Without(spec, Wall::kGpuContext)) {
+    spec.mps_folder = place.run_folder + "/mps";
+    RINGFENCE_TRY(os::MakeDirs(spec.mps_folder));
+    // Where no daemon has made it: what a simulated driver takes for one, and a real one does not.
+    if (!os::Exists(spec.mps_folder + "/control")) {
+      RINGFENCE_TRY(os::WriteFile(spec.mps_folder + "/control", {}, 0666));
+      RINGFENCE_TRY(os::ChangeMode(spec.mps_folder + "/control", 0666));  // whatever the umask
+    }
+  }
   if (Without(spec, Wall::kEnvironment)) {
     spec.host_variables = {"RINGFENCE_HOST"};  // a service may have been started without any
     for (const auto& [name, value] : os::AllVariables()) {

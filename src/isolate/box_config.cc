@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kOomScore = 500;  // a box goes before the services of its host
 constexpr std::int64_t kCpuPeriodUs = 100'000;
+constexpr const char* kBoxMpsFolder = "/run/ringfence/mps";  // without Wall::kGpuContext
 constexpr const char* kBoxHostRoot = "/run/ringfence/host";  // without Wall::kHostRoot
 constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -74,6 +75,9 @@ void AddProbeMounts(const BoxSpec& spec, JsonArray& mounts) {
   }
   if (Without(spec, Wall::kHostRoot)) {
     mounts.push_back(Mount("bind", "/", kBoxHostRoot, {"rbind", "ro", "nosuid", "nodev"}));
+  }
+  if (Without(spec, Wall::kGpuContext)) {
+    mounts.push_back(Bind(spec.mps_folder, kBoxMpsFolder, true));
   }
   if (Without(spec, Wall::kOwnFiles)) {
     mounts.push_back(Bind(spec.shared_folder + "/tmp", "/tmp", true));
@@ -147,6 +151,9 @@ std::vector<std::string> Environment(const BoxSpec& spec) {
     wanted.emplace_back("LD_LIBRARY_PATH", libraries);
   }
   wanted.insert(wanted.end(), spec.grant.environment.begin(), spec.grant.environment.end());
+  if (Without(spec, Wall::kGpuContext)) {
+    wanted.emplace_back("CUDA_MPS_PIPE_DIRECTORY", kBoxMpsFolder);
+  }
   if (Without(spec, Wall::kEnvironment)) {
     for (const std::string& name : spec.host_variables) {
       wanted.emplace_back(name, "");
@@ -359,8 +366,14 @@ std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
   for (const BoxNode& node : spec.nodes) {
     add("--dev", node.node.path);
   }
+  for (const BoxNode& node : spec.foreign_nodes) {
+    add("--dev", node.node.path);
+  }
   if (IsProbe(spec)) {
     add("--rx", kBoxProbePath);
+  }
+  if (Without(spec, Wall::kGpuContext)) {
+    add("--rw", kBoxMpsFolder);
   }
   return options;
 }

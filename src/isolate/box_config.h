@@ -58,6 +58,7 @@ struct BoxSpec {
   std::optional<WallsAway> walls_away;
   std::vector<BoxNode> foreign_nodes;       // without kDeviceNodes
   std::string shared_folder;                // without kOwnFiles: has tmp and shm
+  std::string mps_folder;                   // without kGpuContext: the pipes of an MPS daemon
   std::vector<std::string> host_variables;  // without kEnvironment: names
 };
 

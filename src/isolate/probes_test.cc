@@ -31,6 +31,7 @@
 #include "os/cgroup.h"
 #include "os/file.h"
 #include "os/links.h"
+#include "os/memory_file.h"
 #include "os/mount.h"
 #include "os/privileges.h"
 #include "os/process.h"
@@ -65,7 +66,7 @@ class ProbesTest : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(os::AdoptOrphans().has_value());
     ASSERT_TRUE(os::MakeDirs("/run/ringfence").has_value());
     ASSERT_TRUE(os::EnterNewNamespaces({.mount = true, .network = true}).has_value());
-    ASSERT_TRUE(os::MountTmpfs("/run/ringfence", {64 << 20U, 0711, true, true}).has_value());
+    ASSERT_TRUE(os::MountTmpfs("/run/ringfence", {256 << 20U, 0711, true, true}).has_value());
     place_.runtime = FindRuntime()->path;
     place_.init = init;
     place_.probe = Binary("ringfence-probe");
@@ -192,9 +193,12 @@ class ProbesTest : public ::testing::TestWithParam<std::string> {
   // Victim and attacker, with these walls away from both.
   Said Run(const Probe& probe, const std::vector<Wall>& away) {
     const Bytes secret = crypto::RandomBytes(32);
-    std::vector<std::string> words = {
-        probe.name, "attack", "digest=" + Hex(crypto::Sha256({ByteView(secret)})),
-        "host_port=" + std::to_string(service_port_), "agent_socket=/run/ringfence/agent.sock"};
+    std::vector<std::string> words = {probe.name,
+                                      "attack",
+                                      "digest=" + Hex(crypto::Sha256({ByteView(secret)})),
+                                      "host_port=" + std::to_string(service_port_),
+                                      "agent_socket=/run/ringfence/agent.sock",
+                                      "milliseconds=200"};
     const auto gpus = [&](std::size_t first) {
       return probe.gpus == 0 ? std::vector<gpu::WantedGpu>()
                              : std::vector<gpu::WantedGpu>{cards_[first]};
@@ -243,8 +247,8 @@ class ProbesTest : public ::testing::TestWithParam<std::string> {
     driver_root_ = "/run/ringfence/driver-root";
     cards_ = {{"GPU-0a0b0c0d-0000-4000-8000-000000000001", 0},
               {"GPU-0a0b0c0d-0000-4000-8000-000000000002", 1}};
-    const std::string scenario = R"({"gpus":[{"memory_mib":8,"uuid":")" + cards_[0].uuid +
-                                 R"("},{"memory_mib":8,"uuid":")" + cards_[1].uuid + R"("}]})";
+    const std::string scenario = R"({"gpus":[{"memory_mib":40,"uuid":")" + cards_[0].uuid +
+                                 R"("},{"memory_mib":40,"uuid":")" + cards_[1].uuid + R"("}]})";
     const Status made = gpu::MakeSimulatedRoot(driver_root_, Binary("sim/lib"), scenario);
     ASSERT_TRUE(made.has_value()) << made.error().message;
   }
@@ -284,6 +288,33 @@ TEST_P(ProbesTest, HeldByTheWallsAndLeakedByItsControl) {
     EXPECT_NE(one.result, "leaked")
         << "without " << Name(probe.control[i]) << " away it leaks too: " << one.text;
   }
+}
+
+TEST(ProbeProgram, KnowsTheProbesOfTheTableAndNoOthers) {
+  os::Pipe out = std::move(os::MakePipe().value());
+  os::SpawnOptions spawn;
+  spawn.path = Binary("ringfence-probe");
+  spawn.arguments = {"ringfence-probe", "--list"};
+  spawn.fds = {{out.write.get(), 1}};
+  const auto pid = os::Spawn(spawn);
+  ASSERT_TRUE(pid.has_value());
+  out.write.Reset();
+  std::string text;
+  char chunk[4096];
+  for (ssize_t got = 0; (got = read(out.read.get(), chunk, sizeof chunk)) > 0;) {
+    text.append(chunk, static_cast<std::size_t>(got));
+  }
+  EXPECT_EQ(os::WaitFor(*pid).code, 0);
+  std::istringstream lines(text);
+  std::set<std::string> known;
+  for (std::string line; std::getline(lines, line);) {
+    known.insert(line);
+  }
+  std::set<std::string> wanted;
+  for (const Probe& probe : Probes()) {
+    wanted.insert(probe.name);
+  }
+  EXPECT_EQ(known, wanted);
 }
 
 std::vector<std::string> Names() {

@@ -1,9 +1,10 @@
 #!/bin/bash
 # What `make gpu-test` runs on a machine with an NVIDIA GPU: our declarations against the vendor's
 # headers, the same questions to the vendor's libraries and to our stand-ins, the inventory, a scrub of
-# every card, how far the scrub is from the memory's own speed, and, where there is an nvcc, whether the
-# kernels that are built in are what it makes of their source. Needs the built tests (gpu_check,
-# scrub_bench, sim/lib) and g++; prints Markdown.
+# every card, how far the scrub is from the memory's own speed, whether a living neighbour's on-chip memory
+# can be read (not under time-slicing, but under MPS), and, where there is an nvcc, whether the kernels
+# that are built in are what it makes of their source. Needs the built tests (gpu_check, scrub_bench,
+# chip_probe, ringfence-probe, sim/lib) and g++; prints Markdown.
 #
 #   tests/gpu/run.sh [BUILD-FOLDER]      default: build/test
 #   DRIVER_ROOT=/                        where the driver is
@@ -84,6 +85,23 @@ if awk "BEGIN { exit !(${ratio:-99} <= 1.15) }"; then
   echo "overwriting and reading back takes ${ratio} of memset and read: at most 1.15"
 else
   echo "**WRONG**: overwriting and reading back takes ${ratio:-?} of memset and read, more than 1.15"
+  failures=$((failures + 1))
+fi
+echo
+echo "## On-chip shared memory of a living neighbour"
+echo
+if command -v "${MPS_CONTROL:-nvidia-cuda-mps-control}" > /dev/null; then
+  echo '```json'
+  if "$build/tests/chip_probe" "$build/ringfence-probe"; then
+    echo '```'
+    echo "under time-slicing nothing was found, under MPS the neighbour's words, once it had gone nothing"
+  else
+    echo '```'
+    echo "**WRONG**: not held under time-slicing, or the leak under MPS was not found"
+    failures=$((failures + 1))
+  fi
+else
+  echo "**NOT CHECKED**: there is no nvidia-cuda-mps-control here"
   failures=$((failures + 1))
 fi
 echo
