@@ -124,8 +124,8 @@ Result<int> Doctor(Invocation& invocation) {
     options.server_listens = context.has_value() ? context->server : options.listen;
   }
   options.uid_base = static_cast<unsigned>(settings.Number(Setting::kNodeUidBase));
-  for (const char* program :
-       {"ringfence-jailer", "ringfence-worker", "ringfence-init", "ringfence-unpack"}) {
+  for (const char* program : {"ringfence-jailer", "ringfence-worker", "ringfence-init",
+                              "ringfence-unpack", "ringfence-hook"}) {
     const auto path = OwnPart(program);
     options.programs.push_back(path.has_value() ? *path : program);
   }
