@@ -150,7 +150,7 @@ Result<UniqueFd> OpenFolderOfRoot(const std::string& path) {
 }
 
 Result<UniqueFd> OpenBeneath(int folder, const std::string& path) {
-  return Open(folder, path, O_PATH | O_NOFOLLOW, kNoLinks);
+  return Open(folder, path, O_PATH, kNoLinks);
 }
 
 Result<OpenFacts> FactsOf(int fd) {
