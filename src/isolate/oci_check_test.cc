@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fs.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -16,6 +18,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "isolate/oci_look.h"
 
@@ -224,6 +227,36 @@ TEST_F(OciLookTest, LinksLeadNowhere) {
   std::filesystem::remove_all(top_ + "/root/dev");
   ASSERT_EQ(symlink("../host", (top_ + "/root/dev").c_str()), 0);
   EXPECT_EQ(Look(), Found{}) << "a link for a /dev is not followed on the host";
+}
+
+// In a mount namespace of its own, as a container's process 1 has one.
+TEST_F(OciLookTest, FindsWhatIsMounted) {
+  std::filesystem::create_directories(top_ + "/root/deep/er");
+  std::ofstream(top_ + "/root/data");
+  std::ofstream(top_ + "/root/blind");
+  std::filesystem::create_directories(top_ + "/root/dev/shm");
+  const int child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto bind = [&](const std::string& from, const std::string& to, unsigned long more) {
+      return mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+             (more == 0 ||
+              mount(nullptr, to.c_str(), nullptr, MS_BIND | MS_REMOUNT | more, nullptr) == 0);
+    };
+    const std::string node = top_ + "/host/nvidia0";
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        !bind(node, top_ + "/root/data", 0) || !bind(node, top_ + "/root/blind", MS_NODEV) ||
+        mount("tmpfs", (top_ + "/root/dev/shm").c_str(), "tmpfs", 0, nullptr) != 0) {
+      _exit(2);
+    }
+    Node(top_ + "/root/dev/shm/other", 195, 9);
+    const Found wanted = {"/data 195:0", "/dev/shm/other 195:9"};
+    _exit(Look() == wanted ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "2: could not mount; 1: something else was found";
 }
 
 TEST_F(OciLookTest, TooMuchToLookAtIsRefused) {

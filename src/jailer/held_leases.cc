@@ -212,6 +212,11 @@ void HeldLeases::End(const std::string& lease, TimePoint now) {
   }
 }
 
+std::string HeldLeases::InTheWayOf(const std::string& lease) const {
+  const auto place = leases_.find(lease);
+  return place == leases_.end() ? std::string() : place->second.in_the_way;
+}
+
 void HeldLeases::KillAll(TimePoint now) {
   for (auto& [lease, held] : leases_) {
     BeginEnd(lease, held, now);

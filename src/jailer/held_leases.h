@@ -51,6 +51,8 @@ class HeldLeases {
   void End(const std::string& lease, TimePoint now);
   void KillAll(TimePoint now);
   bool empty() const { return leases_.empty(); }
+  // Who still has the devices of a lease that is ending; empty when nobody is known.
+  std::string InTheWayOf(const std::string& lease) const;
 
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;

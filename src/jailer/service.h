@@ -68,6 +68,9 @@ class Service final : private Hands {
   void ReadyImage(const std::string& digest, Image done) override;
   Result<std::vector<isolate::NodeImage>> ListImages() const override;
   Result<image::StoredImage> VouchedImage(const std::string& digest) const;
+  std::string InTheWayOf(const std::string& lease) const override {
+    return held_->InTheWayOf(lease);
+  }
 
   ServiceParts parts_;
   Boxes* boxes_;

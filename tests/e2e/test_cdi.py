@@ -310,8 +310,7 @@ def test_tampering_reaches_the_audit_log(ringfence, cdi_folder):
     wait_until(lambda: document.read_text() == good, "the jailer to write it anew")
 
     def told():
-        return [entry["entry"]["detail"] for entry in ringfence.json("audit", "list", "--limit", "50")
-                if entry["entry"]["action"] == "node.incident"]
+        return [entry["entry"]["detail"] for entry in ringfence.json("audit", "list", "--action", "node.incident")]
 
     [incident] = wait_until(lambda: [d for d in told() if lease["id"] in d["detail"]], "the incident")
     assert incident["what"] == "cdi_tampered"
