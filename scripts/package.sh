@@ -27,7 +27,8 @@ put_gzip() { mkdir -p "$(dirname "$root$2")" && gzip -9nc "$1" >"$root$2"; }  # 
 put_programs() {
   local name
   put 0755 "$ringfence" /usr/bin/ringfence
-  for name in ringfence-jailer ringfence-worker ringfence-init ringfence-unpack ringfence-probe; do
+  for name in ringfence-jailer ringfence-worker ringfence-init ringfence-unpack ringfence-probe \
+              ringfence-hook; do
     put 0755 "$build/$name" "/usr/lib/ringfence/$name"
   done
   for name in libnvidia-ml.so.1 libcuda.so.1; do
@@ -65,7 +66,7 @@ put_documents() {
     "$ringfence" __man "$page" >"$work/page"
     put_gzip "$work/page" "/usr/share/man/man${page##*.}/$page.gz"
   done
-  for page in install.md cli.md threats.md images.md operations/backup.md operations/doctor.md; do
+  for page in install.md cli.md cdi.md threats.md images.md operations/backup.md operations/doctor.md; do
     put_gzip "docs/$page" "/usr/share/doc/ringfence/$page.gz"
   done
   put 0644 README.md /usr/share/doc/ringfence/README.md

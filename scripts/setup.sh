@@ -13,7 +13,7 @@ packages_of() {
     run) say runc ;;
     bench) say python3 util-linux ;;
     test) say libgtest-dev python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql \
-              dpkg-dev binutils lintian busybox-static systemd man-db bash zsh fish ;;
+              dpkg-dev binutils lintian busybox-static systemd man-db bash zsh fish podman ;;
     package) say dpkg-dev binutils ;;
     package-test) say python3 python3-pytest debootstrap util-linux ;;
     format) say clang-format-19 ;;

@@ -10,6 +10,7 @@ const CommandTable& AllCommands();
 
 CommandTable RunCommands();
 CommandTable LeaseCommands();
+CommandTable CdiCommands();
 CommandTable TenantCommands();
 CommandTable NodeCommands();
 CommandTable GpuCommands();

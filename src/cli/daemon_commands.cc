@@ -13,6 +13,7 @@ CommandTable DaemonCommands() {
   const OptionSpec node_name = SettingOption(Setting::kNodeName);
   const OptionSpec driver_root = SettingOption(Setting::kNodeDriverRoot);
   const OptionSpec scenario = SettingOption(Setting::kNodeScenario);
+  const OptionSpec cdi_dir = SettingOption(Setting::kNodeCdiDir);
   return {
       {.path = "up",
        .group = Group::kOperate,
@@ -30,6 +31,7 @@ CommandTable DaemonCommands() {
                    node_name,
                    driver_root,
                    scenario,
+                   cdi_dir,
                    policy,
                    log_level,
                    log_format},
@@ -64,6 +66,7 @@ CommandTable DaemonCommands() {
                    node_name,
                    driver_root,
                    scenario,
+                   cdi_dir,
                    log_level,
                    log_format},
        .examples = {{"ringfence agent --join-token join-token", "join, then serve"},
@@ -87,6 +90,7 @@ CommandTable DaemonCommands() {
                    node_name,
                    driver_root,
                    scenario,
+                   cdi_dir,
                    log_format},
        .examples = {{"ringfence jailer --socket /run/ringfence-node/agent.sock --join-token "
                      "/etc/ringfence/join-token",

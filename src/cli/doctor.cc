@@ -14,6 +14,7 @@
 #include "cli/suggest.h"
 #include "cli/text.h"
 #include "cli/up_state.h"
+#include "os/beneath.h"
 #include "os/file.h"
 #include "os/identity.h"
 
@@ -106,6 +107,22 @@ void Print(Console& console, const std::vector<Check>& checks) {
                 << " not known, " << count(Outcome::kFail) << " in the way\n";
 }
 
+Check CheckCdiFolder(const std::string& folder) {
+  Check check{"cdi.folder", "leases for other runtimes' containers",
+              Outcome::kOk, folder + " is root's alone",
+              "",           ""};
+  const auto opened = os::OpenFolderOfRoot(folder);
+  if (!opened.has_value()) {
+    const bool absent = opened.error().code == Code::kNotFound;
+    check.outcome = absent ? Outcome::kWarn : Outcome::kFail;
+    check.evidence = absent ? folder + " is not there" : opened.error().message;
+    check.why = "a container could be given devices that no lease of its own has";
+    check.fix = absent ? "install -d -m 0755 " + folder + "; as a service the node cannot make it"
+                       : opened.error().hint;
+  }
+  return check;
+}
+
 Result<int> Doctor(Invocation& invocation) {
   const Settings& settings = invocation.settings;
   RINGFENCE_ASSIGN(const Role role, RoleOf(invocation.parsed));
@@ -124,14 +141,18 @@ Result<int> Doctor(Invocation& invocation) {
     options.server_listens = context.has_value() ? context->server : options.listen;
   }
   options.uid_base = static_cast<unsigned>(settings.Number(Setting::kNodeUidBase));
-  for (const char* program :
-       {"ringfence-jailer", "ringfence-worker", "ringfence-init", "ringfence-unpack"}) {
+  for (const char* program : {"ringfence-jailer", "ringfence-worker", "ringfence-init",
+                              "ringfence-unpack", "ringfence-hook"}) {
     const auto path = OwnPart(program);
     options.programs.push_back(path.has_value() ? *path : program);
   }
   options.advisories_file = ContentFile(folder, "runtimes/runc.yaml");
   options.now = invocation.clock.Now();
-  const std::vector<Check> checks = assure::Judge(assure::Look(options), role);
+  std::vector<Check> checks = assure::Judge(assure::Look(options), role);
+  if (const std::string& cdi = settings.Text(Setting::kNodeCdiDir);
+      !cdi.empty() && role != Role::kServer) {
+    checks.push_back(CheckCdiFolder(cdi));
+  }
   if (invocation.console.table()) {
     Print(invocation.console, checks);
   } else {

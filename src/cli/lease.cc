@@ -152,6 +152,7 @@ Result<int> Show(Invocation& invocation) {
   facts.Add("Principal", TextOf(lease, "principal"));
   if (request != nullptr) {
     facts.Add("Tenant", TextOf(*request, "tenant"));
+    facts.Add("Runtime", TextOf(*request, "runtime"));
     facts.Add("Command", CommandLine(*request));
     const auto memory = IntOf(*request, "memory_bytes");
     const auto timeout = IntOf(*request, "timeout_ms");

@@ -89,6 +89,10 @@ Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeSta
                        settings.Text(Setting::kNodeUidBase),
                        "--log-format",
                        settings.Text(Setting::kLogFormat)};
+  if (const std::string& cdi = settings.Text(Setting::kNodeCdiDir); !cdi.empty()) {
+    RINGFENCE_ASSIGN(const std::string hook, OwnPart("ringfence-hook"));
+    options.arguments.insert(options.arguments.end(), {"--cdi-dir", cdi, "--hook", hook});
+  }
   options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   if (const std::string uplink = settings.Text(Setting::kNodeUplink); !uplink.empty()) {
     options.arguments.insert(options.arguments.end(), {"--uplink", uplink});

@@ -51,6 +51,9 @@ constexpr SettingSpec kTable[kSettingCount] = {
      "folders that boxes may have by name: NAME=DIR, or NAME=DIR:rw; commas between"},
     {Setting::kNodeImageVerifier, "node.image_verifier", "RINGFENCE_IMAGE_VERIFIER", "",
      ValueKind::kFile, "", "program that must vouch for an image before it is kept"},
+    {Setting::kNodeCdiDir, "node.cdi_dir", "RINGFENCE_CDI_DIR", "cdi-dir", ValueKind::kFolder, "",
+     "folder for CDI documents of leases that other runtimes' containers take; none: no such "
+     "leases"},
     {Setting::kPolicyFolder, "policy.folder", "RINGFENCE_POLICY", "policy", ValueKind::kFolder,
      "<state>/policy", "folder of the policy's YAML files"},
     {Setting::kLogLevel, "log.level", "RINGFENCE_LOG_LEVEL", "log-level", ValueKind::kWord, "info",

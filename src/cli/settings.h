@@ -36,6 +36,7 @@ enum class Setting {
   kNodeUplink,
   kNodeMounts,
   kNodeImageVerifier,
+  kNodeCdiDir,
   kPolicyFolder,
   kLogLevel,
   kLogFormat,
@@ -45,7 +46,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 25;
+inline constexpr std::size_t kSettingCount = 26;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

@@ -36,7 +36,7 @@ gpu::ScrubDetail Detail(int receipt_format) {
   return receipt_format == 1 ? gpu::ScrubDetail::kBrief : gpu::ScrubDetail::kFull;
 }
 
-Json GrantToJson(const Grant& grant) {
+JsonObject GrantToJson(const Grant& grant) {
   JsonArray environment;
   for (const auto& [name, value] : grant.environment) {
     environment.push_back(JsonObject{{"name", name}, {"value", value}});
@@ -155,6 +155,8 @@ Result<Grant> GrantFromJson(const Json& json) {
   RINGFENCE_ASSIGN(grant.tenant, reader.String("tenant", kTextBytesMax));
   RINGFENCE_ASSIGN(grant.principal, reader.String("principal", kTextBytesMax));
   RINGFENCE_ASSIGN(grant.gpus, reader.Strings("gpus", model::kGpusPerLeaseMax, kNameBytesMax));
+  RINGFENCE_ASSIGN(const std::string runtime, reader.StringOr("runtime", "box", kNameBytesMax));
+  RINGFENCE_ASSIGN(grant.runtime, model::ParseLeaseRuntime(runtime));
   RINGFENCE_ASSIGN(grant.command,
                    reader.Strings("command", model::kCommandWordsMax, model::kCommandBytesMax));
   RINGFENCE_ASSIGN(grant.environment, ReadEnvironment(reader));
@@ -175,7 +177,12 @@ Result<Grant> GrantFromJson(const Json& json) {
     return Bad("grant.tenant", "holds a zero byte");
   }
   RINGFENCE_TRY(CheckGpus(grant.gpus));
-  RINGFENCE_TRY(CheckCommand(grant.command));
+  if (grant.runtime == model::LeaseRuntime::kBox) {
+    RINGFENCE_TRY(CheckCommand(grant.command));
+  } else if (!grant.command.empty() || !grant.environment.empty() || grant.gpus.empty() ||
+             grant.network.has_value() || grant.box != GrantBox()) {
+    return Bad("grant.runtime", "cdi goes with GPUs, and with nothing that a box has");
+  }
   return grant;
 }
 
@@ -225,7 +232,11 @@ Result<Receipt> ReceiptFromJson(const Json& json) {
 }  // namespace
 
 std::string SealGrant(const crypto::SigningKey& server, const Grant& grant) {
-  return crypto::SignEnvelope(server, kGrantType, CanonicalJson(GrantToJson(grant)));
+  JsonObject json = GrantToJson(grant);
+  if (grant.runtime != model::LeaseRuntime::kBox) {  // a jailer that does not know it refuses it
+    json["runtime"] = std::string(Name(grant.runtime));
+  }
+  return crypto::SignEnvelope(server, kGrantType, CanonicalJson(json));
 }
 
 Result<Grant> OpenGrant(const crypto::PublicKey& server, std::string_view envelope) {

@@ -17,6 +17,7 @@
 #include "gpu/scrub.h"
 #include "isolate/grant_box.h"
 #include "isolate/network_grant.h"
+#include "model/lease.h"
 
 namespace ringfence::isolate {
 
@@ -29,7 +30,8 @@ struct Grant {
   std::string tenant;
   std::string principal;
   std::vector<std::string> gpus;  // UUIDs; may be empty for a box without a GPU
-  std::vector<std::string> command;
+  model::LeaseRuntime runtime = model::LeaseRuntime::kBox;
+  std::vector<std::string> command;  // none with kCdi
   std::vector<std::pair<std::string, std::string>> environment;
   std::uint64_t memory_bytes_max = 0;
   std::uint32_t cpu_millis_max = 0;  // thousandths of a core

@@ -17,6 +17,7 @@ struct GrantMount {
   std::string name;  // as the node's settings declare it; never a path of the host
   std::string path;  // where it is in the box
   bool writable = false;
+  bool operator==(const GrantMount&) const = default;
 };
 
 struct GrantBox {
@@ -27,6 +28,7 @@ struct GrantBox {
   std::uint64_t huge_bytes_max = 0;  // of huge pages, of each size; 0: none
   // Only ever of a box that runs a probe: isolate/walls_away.h.
   std::vector<std::string> walls_away;
+  bool operator==(const GrantBox&) const = default;
 };
 
 // Adds what is not at its default.

@@ -77,6 +77,28 @@ TEST_F(GrantTest, ImageMountsAndSizesAreSignedWithIt) {
   EXPECT_TRUE(refused([](GrantBox& box) { box.shm_bytes_max = std::uint64_t{5} << 40U; }));
 }
 
+TEST_F(GrantTest, AHeldLeaseHasGpusAndNoCommand) {
+  Grant held = Sample();
+  held.runtime = model::LeaseRuntime::kCdi;
+  EXPECT_EQ(Again(held).error().field, "grant.runtime");
+  held.command.clear();
+  EXPECT_EQ(Again(held).error().field, "grant.runtime");
+  held.environment.clear();
+  const auto opened = Again(held);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  EXPECT_EQ(opened->runtime, model::LeaseRuntime::kCdi);
+  held.gpus.clear();
+  EXPECT_EQ(Again(held).error().field, "grant.runtime");
+  Grant box = Sample();
+  box.command.clear();
+  EXPECT_FALSE(Again(box).has_value());
+  // A box's grant has the bytes that jailers from before there were held leases know.
+  EXPECT_EQ(crypto::OpenEnvelope(key_.public_key(), kGrantType, SealGrant(key_, Sample()))
+                .value()
+                .find("\"runtime\""),
+            std::string::npos);
+}
+
 TEST_F(GrantTest, EveryChangedByteIsRefused) {
   const std::string envelope = SealGrant(key_, Sample());
   for (std::size_t at = 0; at < envelope.size(); ++at) {

@@ -56,10 +56,11 @@ std::string OneLine(std::string text) {
 
 }  // namespace
 
-Status Boxes::Recover(const std::string& driver_root) {
+Status Boxes::Recover(const std::string& driver_root, const std::set<std::string>& held) {
   std::vector<std::string> unfinished;
   for (const auto& [lease, record] : records_->leases()) {
-    if (record.state == BoxState::kPreparing || record.state == BoxState::kRunning) {
+    if (!held.contains(lease) &&
+        (record.state == BoxState::kPreparing || record.state == BoxState::kRunning)) {
       unfinished.push_back(lease);
     }
   }

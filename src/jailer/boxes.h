@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ class Boxes {
         clock_(&clock) {}
 
   // Ends and removes what an earlier jailer left. OK means: nothing of its boxes is there.
-  Status Recover(const std::string& driver_root);
+  // `held` are leases without a box, which are not looked at.
+  Status Recover(const std::string& driver_root, const std::set<std::string>& held = {});
 
   // The record must be durable already. `started` is called once, later or at once.
   void Start(isolate::BoxPlan plan, TimePoint now, Started started);

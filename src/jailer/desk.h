@@ -48,6 +48,8 @@ class Hands {
   virtual Result<std::vector<isolate::NodeImage>> ListImages() const {
     return std::vector<isolate::NodeImage>();
   }
+  // Who keeps a lease from ending, for people; empty when nobody is known.
+  virtual std::string InTheWayOf(const std::string& /*lease*/) const { return {}; }
 };
 
 // One thread.

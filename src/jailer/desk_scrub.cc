@@ -127,7 +127,10 @@ void Desk::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request) {
       return AnswerText(id, RequestType::kScrub, record->receipt);
     }
     if (record->state != BoxState::kEnded) {
-      return refuse({Code::kFailedPrecondition, "lease " + request.lease + " has not ended yet",
+      const std::string who = hands_->InTheWayOf(request.lease);
+      return refuse({Code::kFailedPrecondition,
+                     "lease " + request.lease + " has not ended yet" +
+                         (who.empty() ? "" : ": " + who + " still has its GPUs"),
                      "end it first"});
     }
     return ScrubCards(id, request.lease, record->gpus);

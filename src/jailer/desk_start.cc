@@ -140,7 +140,7 @@ Status Desk::PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) cons
                    "a box with walls taken away has no image, no mounts and no network"};
     }
   }
-  if (grant.command.front() == isolate::kBoxProbePath) {
+  if (!grant.command.empty() && grant.command.front() == isolate::kBoxProbePath) {
     plan.prove = [this, grant](const std::string& ending) {
       return isolate::SealProof(parts_.identity.key, {grant.node, grant.lease, grant.command,
                                                       grant.box.walls_away, ending, clock_->Now()});

@@ -114,7 +114,7 @@ class JailerTest : public ::testing::Test {
     return fd;
   }
 
-  std::vector<std::string> Arguments() {
+  virtual std::vector<std::string> Arguments() {
     return {"ringfence-jailer",
             "--mounts",
             mounts_,

@@ -141,7 +141,10 @@ Result<int> Serve(Options options) {
   RINGFENCE_TRY(os::AdoptOrphans());
   RINGFENCE_ASSIGN(os::UniqueFd signals, os::OpenSignals({kSigChild, kSigTerm, kSigInt, kSigPipe}));
   Boxes boxes(place, {options.node, options.uplink}, records, clock);
-  RINGFENCE_TRY(boxes.Recover(options.driver_root));
+  HeldLeases held({options.cdi_dir, options.hook, options.state + "/cdi", options.driver_root},
+                  records, clock);
+  RINGFENCE_ASSIGN(const std::set<std::string> still_held, held.Recover());
+  RINGFENCE_TRY(boxes.Recover(options.driver_root, still_held));
 
   RINGFENCE_ASSIGN(Agent agent, FindAgent(options, signals.get(), identity));
   if (!agent.socket.valid()) {
@@ -152,7 +155,7 @@ Result<int> Serve(Options options) {
   Service service(ServiceParts{options.node, std::move(identity), std::move(missing),
                                std::move(workers), std::move(agent.socket), std::move(signals),
                                agent.pid, std::move(images), options.mounts},
-                  records, boxes, clock);
+                  records, boxes, held, clock);
   const int status = service.Run();
   os::RemoveCgroupIfUnused("/ringfence/" + options.node);
   return status;

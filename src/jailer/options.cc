@@ -92,7 +92,8 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
       {"--join-token-file", ""}, {"--uid-base", "1000000000"},
       {"--box-root", "/"},       {"--agent-socket", ""},
       {"--log-format", "text"},  {"--image-verifier", ""},
-      {"--mounts", ""},          {"--uplink", ""}};
+      {"--mounts", ""},          {"--uplink", ""},
+      {"--cdi-dir", ""},         {"--hook", ""}};
   std::map<std::string, bool> seen;
   std::size_t at = 0;
   for (; at < words.size() && words[at] != "--"; at += 2) {
@@ -144,6 +145,12 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
   options.node = given["--node"];
   options.join_token_file = given["--join-token-file"];
   options.box_root = given["--box-root"];
+  options.cdi_dir = given["--cdi-dir"];
+  options.hook = given["--hook"];
+  if (!options.cdi_dir.empty() &&
+      (!options.cdi_dir.starts_with('/') || !options.hook.starts_with('/'))) {
+    return Bad("--cdi-dir", "and --hook go together, and must be absolute paths");
+  }
   return options;
 }
 

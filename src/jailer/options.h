@@ -32,6 +32,8 @@ struct Options {
   std::string uplink;          // interface to the world for boxes; empty: none
   std::string image_verifier;  // must have vouched for every image; empty: nobody need
   std::map<std::string, MountPlace> mounts;
+  std::string cdi_dir;  // empty: no leases for other runtimes
+  std::string hook;
   bool log_json = false;
 };
 
@@ -40,6 +42,7 @@ inline constexpr const char* kUsage =
     "           --agent-gid G --worker PATH --init PATH --driver-root DIR --node NAME\n"
     "           [--join-token-file FILE] [--uid-base N] [--box-root DIR] [--uplink IFACE]\n"
     "           [--image-verifier PROGRAM] [--mounts NAME=DIR[:rw],...]\n"
+    "           [--cdi-dir DIR --hook PATH]\n"
     "           [--log-format text|json] [-- AGENT-ARGUMENTS...]\n"
     "Started by 'ringfence up' or by the service manager, not by hand.\n";
 

@@ -22,9 +22,11 @@ constexpr auto kImageCheckMax = std::chrono::minutes(10);
 
 }  // namespace
 
-Service::Service(ServiceParts parts, Records& records, Boxes& boxes, const Clock& clock)
+Service::Service(ServiceParts parts, Records& records, Boxes& boxes, HeldLeases& held,
+                 const Clock& clock)
     : parts_(std::move(parts)),
       boxes_(&boxes),
+      held_(&held),
       pair_(std::move(parts_.socket)),
       desk_({parts_.node, std::move(parts_.identity), std::move(parts_.missing),
              [this](isolate::Reply reply, std::vector<os::UniqueFd> fds) {
@@ -32,6 +34,9 @@ Service::Service(ServiceParts parts, Records& records, Boxes& boxes, const Clock
              },
              parts_.mounts},
             records, *this, clock) {
+  held_->OnIncident([this](const std::string& what, const std::string& detail) {
+    (void)desk_.KeepIncident(what, detail);  // it is in the log too
+  });
   if (!agent_is_child()) {
     return;
   }
@@ -42,7 +47,7 @@ Service::Service(ServiceParts parts, Records& records, Boxes& boxes, const Clock
 }
 
 int Service::Run() {
-  while (agent_running_ || !boxes_->empty() || !workers_.empty()) {
+  while (agent_running_ || !boxes_->empty() || !held_->empty() || !workers_.empty()) {
     Wait();
     HandleSignals();
     boxes_->ReadStatus();
@@ -50,6 +55,7 @@ int Service::Run() {
     const TimePoint now = std::chrono::steady_clock::now();
     workers_.Tick(now);
     boxes_->Tick(now);
+    held_->Tick(now);
     if (kill_agent_at_.has_value() && now >= *kill_agent_at_) {
       (void)os::SendSignal(agent_process_.get(), kSigKill);
       kill_agent_at_.reset();
@@ -65,6 +71,7 @@ int Service::Run() {
     }
     if (shutting_down_ || !agent_running_) {
       boxes_->KillAll();
+      held_->KillAll(now);
       workers_.KillAll();
     }
   }
@@ -82,7 +89,7 @@ void Service::Wait() {
   workers_.AddPollItems(items);
   boxes_->AddPollItems(items);
   std::optional<TimePoint> next = boxes_->NextDeadline();
-  for (const auto& other : {workers_.NextDeadline(), kill_agent_at_}) {
+  for (const auto& other : {workers_.NextDeadline(), held_->NextDeadline(), kill_agent_at_}) {
     if (other.has_value() && (!next.has_value() || *other < *next)) {
       next = other;
     }
@@ -212,6 +219,10 @@ Result<gpu::DriverFiles> Service::FilesFor(const std::vector<gpu::WantedGpu>& gp
 }
 
 void Service::StartBox(isolate::BoxPlan plan, Started started) {
+  if (plan.grant.runtime == model::LeaseRuntime::kCdi) {
+    held_->Start(plan, std::chrono::steady_clock::now(), started);
+    return;
+  }
   boxes_->Start(std::move(plan), std::chrono::steady_clock::now(), std::move(started));
 }
 
@@ -282,6 +293,7 @@ Result<std::vector<isolate::NodeImage>> Service::ListImages() const {
 
 void Service::EndBox(const std::string& lease) {
   boxes_->End(lease, std::chrono::steady_clock::now());
+  held_->End(lease, std::chrono::steady_clock::now());
 }
 
 }  // namespace ringfence::jailer

@@ -15,6 +15,7 @@
 #include "isolate/worker.h"
 #include "jailer/boxes.h"
 #include "jailer/desk.h"
+#include "jailer/held_leases.h"
 #include "jailer/identity.h"
 #include "jailer/pair.h"
 #include "jailer/records.h"
@@ -40,7 +41,7 @@ struct ServiceParts {
 class Service final : private Hands {
  public:
   // The references must outlive this.
-  Service(ServiceParts parts, Records& records, Boxes& boxes, const Clock& clock);
+  Service(ServiceParts parts, Records& records, Boxes& boxes, HeldLeases& held, const Clock& clock);
 
   // Serves until the agent has ended and nothing of its boxes is left; returns the exit status.
   int Run();
@@ -67,9 +68,13 @@ class Service final : private Hands {
   void ReadyImage(const std::string& digest, Image done) override;
   Result<std::vector<isolate::NodeImage>> ListImages() const override;
   Result<image::StoredImage> VouchedImage(const std::string& digest) const;
+  std::string InTheWayOf(const std::string& lease) const override {
+    return held_->InTheWayOf(lease);
+  }
 
   ServiceParts parts_;
   Boxes* boxes_;
+  HeldLeases* held_;
   Pair pair_;
   Workers workers_;
   Desk desk_;

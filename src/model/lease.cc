@@ -149,6 +149,25 @@ Status ValidateNumber(std::string_view field, std::uint64_t value, std::uint64_t
                "ask for a number " + range);
 }
 
+// The container is another runtime's: whatever is said of it is said there.
+Status ValidateHeld(const LeaseRequest& request) {
+  const BoxRequest& box = request.box;
+  const char* const field = !request.command.empty()       ? "command"
+                            : !request.environment.empty() ? "env"
+                            : request.probe.has_value()    ? "probe"
+                            : !box.image.empty()           ? "image"
+                            : !box.mounts.empty()          ? "mounts"
+                            : box.shm_bytes_max + box.tmp_bytes_max + box.huge_bytes_max != 0
+                                ? "shm_bytes"
+                                : nullptr;
+  if (field != nullptr) {
+    return Wrong(field,
+                 "a lease that is held for another runtime has no command, environment or box",
+                 "give them to that runtime, with --device ringfence.dev/lease=LEASE");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view Name(LeaseState state) {
@@ -168,6 +187,20 @@ Result<LeaseState> ParseLeaseState(std::string_view text) {
                "state"};
 }
 
+std::string_view Name(LeaseRuntime runtime) {
+  return runtime == LeaseRuntime::kCdi ? "cdi" : "box";
+}
+
+Result<LeaseRuntime> ParseLeaseRuntime(std::string_view text) {
+  for (const LeaseRuntime runtime : {LeaseRuntime::kBox, LeaseRuntime::kCdi}) {
+    if (Name(runtime) == text) {
+      return runtime;
+    }
+  }
+  return Error{Code::kInvalidArgument, "unknown runtime", "the runtimes are box and cdi",
+               "runtime"};
+}
+
 bool MayFollow(LeaseState from, LeaseState to) { return (Followers(from) & Bit(to)) != 0; }
 
 Status LeaseRequest::Validate() const {
@@ -176,7 +209,11 @@ Status LeaseRequest::Validate() const {
                  "name the tenant, such as acme/research/vision");
   }
   RINGFENCE_TRY(ValidateNumber("gpus", gpus, probe.has_value() ? 0 : 1, kGpusPerLeaseMax, ""));
-  RINGFENCE_TRY(ValidateCommand(command));
+  if (runtime == LeaseRuntime::kCdi) {
+    RINGFENCE_TRY(ValidateHeld(*this));
+  } else {
+    RINGFENCE_TRY(ValidateCommand(command));
+  }
   if (probe.has_value()) {
     RINGFENCE_TRY(probe->Validate());
     if (command != probe->Command() || tenant.text() != probe->Tenant()) {

@@ -37,6 +37,14 @@ inline bool IsOver(LeaseState state) {
   return state == LeaseState::kClosed || state == LeaseState::kQuarantined;
 }
 
+// Who builds what the lease's job runs in.
+enum class LeaseRuntime : std::uint8_t {
+  kBox,  // we do: a box
+  kCdi,  // another runtime on the node; the lease is held for its containers until it ends
+};
+std::string_view Name(LeaseRuntime runtime);
+Result<LeaseRuntime> ParseLeaseRuntime(std::string_view text);
+
 inline constexpr std::size_t kCommandWordsMax = 256;
 inline constexpr std::size_t kCommandBytesMax = 16 * 1024;
 inline constexpr std::size_t kEnvironmentMax = 64;
@@ -56,7 +64,8 @@ inline constexpr Milliseconds kTimeoutMax = std::chrono::hours(30 * 24);
 struct LeaseRequest {
   TenantPath tenant = TenantPath::Root();
   std::uint32_t gpus = 1;
-  std::vector<std::string> command;
+  LeaseRuntime runtime = LeaseRuntime::kBox;
+  std::vector<std::string> command;  // none with kCdi, and no environment
   std::vector<std::pair<std::string, std::string>> environment;
   std::uint64_t memory_bytes_max = std::uint64_t{4} << 30U;
   std::uint32_t cpu_millis_max = 1000;

@@ -119,6 +119,21 @@ TEST(LeaseRequestTest, Commands) {
   EXPECT_EQ(FieldOf([](auto& r) { r.command = {std::string(kCommandBytesMax, 'a')}; }), "command");
 }
 
+TEST(LeaseRequestTest, HeldForAnotherRuntime) {
+  const auto held = [](auto& r) {
+    r.runtime = LeaseRuntime::kCdi;
+    r.command.clear();
+    r.environment.clear();
+  };
+  EXPECT_EQ(FieldOf(held), "");
+  EXPECT_EQ(FieldOf([&](auto& r) { held(r), r.command = {"true"}; }), "command");
+  EXPECT_EQ(FieldOf([&](auto& r) { held(r), r.environment = {{"A", "b"}}; }), "env");
+  EXPECT_EQ(FieldOf([&](auto& r) { held(r), r.gpus = 0; }), "gpus");
+  EXPECT_EQ(ParseLeaseRuntime(Name(LeaseRuntime::kCdi)).value(), LeaseRuntime::kCdi);
+  EXPECT_EQ(ParseLeaseRuntime(Name(LeaseRuntime::kBox)).value(), LeaseRuntime::kBox);
+  EXPECT_FALSE(ParseLeaseRuntime("docker").has_value());
+}
+
 TEST(LeaseRequestTest, EnvironmentNames) {
   const auto field = [](std::string name, std::string value = "1") {
     return FieldOf([&](auto& r) { r.environment = {{name, value}}; });

@@ -1,6 +1,5 @@
 #include "os/identity.h"
 
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,17 +32,6 @@ std::string HostName() {
   }
   name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
   return name.empty() ? "localhost" : name.substr(0, 63);
-}
-
-std::optional<Account> FindAccount(const std::string& name) {
-  std::vector<char> buffer(16 * 1024);
-  passwd entry{};
-  passwd* found = nullptr;
-  if (getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
-      found == nullptr) {
-    return std::nullopt;
-  }
-  return Account{found->pw_uid, found->pw_gid};
 }
 
 Result<std::string> OwnPath() {

@@ -18,6 +18,7 @@ constexpr std::array kActionTable = {
     ActionFacts{Action::kLeaseRead, "lease.read", ActionScope::kTenant},
     ActionFacts{Action::kLeaseEnd, "lease.end", ActionScope::kTenant},
     ActionFacts{Action::kLeaseLogs, "lease.logs", ActionScope::kTenant},
+    ActionFacts{Action::kLeaseHold, "lease.hold", ActionScope::kTenant},
     ActionFacts{Action::kTenantRead, "tenant.read", ActionScope::kTenant},
     ActionFacts{Action::kNodeRead, "node.read", ActionScope::kAnywhere},
     ActionFacts{Action::kNodeJoin, "node.join", ActionScope::kCluster},
@@ -58,8 +59,9 @@ std::vector<Action> Except(const std::vector<Action>& left_out) {
 std::vector<Role> MakeBuiltInRoles() {
   using enum Action;
   // An auditor sees everything and changes nothing; a test holds this list to that.
-  const std::vector<Action> changes = {kLeaseRequest, kLeaseEnd,    kNodeJoin,    kGpuScrub,
-                                       kNodeProve,    kTokenCreate, kTokenRevoke, kPolicyApply};
+  const std::vector<Action> changes = {kLeaseRequest, kLeaseEnd,    kLeaseHold,
+                                       kNodeJoin,     kGpuScrub,    kNodeProve,
+                                       kTokenCreate,  kTokenRevoke, kPolicyApply};
   std::vector<Action> security = Except(changes);
   security.push_back(kLeaseEnd);
   security.push_back(kNodeProve);

@@ -17,6 +17,7 @@ enum class Action {
   kLeaseRead,
   kLeaseEnd,
   kLeaseLogs,
+  kLeaseHold,  // ask for one that another runtime's containers take
   kTenantRead,
   kNodeRead,
   kNodeJoin,  // create join tokens

@@ -53,6 +53,7 @@ std::string GrantFor(const Core& core, const model::Lease& lease) {
   grant.tenant = lease.request.tenant.text();
   grant.principal = lease.principal;
   grant.gpus = lease.gpus;
+  grant.runtime = lease.request.runtime;
   grant.command = lease.request.command;
   grant.environment = lease.request.environment;
   grant.memory_bytes_max = lease.request.memory_bytes_max;
@@ -62,7 +63,9 @@ std::string GrantFor(const Core& core, const model::Lease& lease) {
   grant.issued = placed;
   grant.start_before = placed + kStartWithin;
   grant.runtime_max = lease.request.timeout;
-  grant.network = CompileNetwork(*core.policy(), lease);
+  if (lease.request.runtime == model::LeaseRuntime::kBox) {
+    grant.network = CompileNetwork(*core.policy(), lease);
+  }
   return isolate::SealGrant(core.keys().grant, grant);
 }
 

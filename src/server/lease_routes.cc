@@ -180,7 +180,11 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
   requested.decision = "allow";
   requested.decision_reason = decision.reason;
   requested.detail["gpus"] = lease.request.gpus;
-  requested.detail["program"] = lease.request.command.front().substr(0, 256);
+  if (lease.request.runtime == model::LeaseRuntime::kBox) {
+    requested.detail["program"] = lease.request.command.front().substr(0, 256);
+  } else {
+    requested.detail["runtime"] = std::string(Name(lease.request.runtime));
+  }
   requested.detail["timeout_ms"] = lease.request.timeout.count();
   if (!lease.image.empty()) {
     requested.detail["image"] = lease.image;
@@ -237,7 +241,9 @@ Result<net::Response> Request(const Call& call) {
   RINGFENCE_ASSIGN(const model::LeaseRequest request, wire::LeaseRequestFromJson(body));
   policy::Action action = policy::Action::kNodeProve;
   if (!request.probe.has_value()) {
-    action = policy::Action::kLeaseRequest;
+    // What runs on held GPUs is not boxed by us: that is for fewer people to ask for.
+    action = request.runtime == model::LeaseRuntime::kBox ? policy::Action::kLeaseRequest
+                                                          : policy::Action::kLeaseHold;
     RINGFENCE_TRY(KnownTenant(call, request.tenant, action));
   }
   RINGFENCE_TRY(Authorize(call, action, request.tenant));

@@ -237,10 +237,12 @@ Result<model::LeaseRequest> LeaseRequestFromJson(const Json& json, const std::st
   RINGFENCE_ASSIGN(const auto gpus, reader.IntOr("gpus", request.gpus, 0, kUint32Most));
   request.gpus = static_cast<std::uint32_t>(gpus);
   RINGFENCE_ASSIGN(request.probe, ReadProbe(reader));
+  RINGFENCE_ASSIGN(const std::string runtime, reader.StringOr("runtime", "box", 40));
+  RINGFENCE_ASSIGN(request.runtime, model::ParseLeaseRuntime(runtime));
   // Twice the limits of the model, so that what is a little too large gets Validate's clear words.
   if (request.probe.has_value() && !reader.Has("command")) {
     request.command = request.probe->Command();
-  } else {
+  } else if (request.runtime == model::LeaseRuntime::kBox || reader.Has("command")) {
     RINGFENCE_ASSIGN(request.command, reader.Strings("command", 2 * model::kCommandWordsMax,
                                                      2 * model::kCommandBytesMax));
   }
@@ -271,6 +273,9 @@ JsonObject LeaseRequestToJson(const model::LeaseRequest& request) {
   JsonObject object;
   object["tenant"] = request.tenant.text();
   object["gpus"] = static_cast<std::int64_t>(request.gpus);
+  if (request.runtime != model::LeaseRuntime::kBox) {  // older programs know no other
+    object["runtime"] = std::string(Name(request.runtime));
+  }
   object["command"] = ToArray(request.command);
   object["env"] = std::move(environment);
   object["memory_bytes"] = static_cast<std::int64_t>(request.memory_bytes_max);

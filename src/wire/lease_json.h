@@ -2,9 +2,9 @@
 
 // Leases as JSON: the body of the API's requests and answers, and the record that is stored.
 //
-//   request  {"tenant", "gpus", "command": [..], "env": {K: V}, "memory_bytes", "cpu_millis",
-//             "pids", "timeout_ms", "image"?, "mounts"?: [{"name", "path", "writable"}],
-//             "shm_bytes"?, "tmp_bytes"?, "huge_bytes"?}
+//   request  {"tenant", "gpus", "runtime"?, "command": [..], "env": {K: V}, "memory_bytes",
+//             "cpu_millis", "pids", "timeout_ms", "image"?, "mounts"?: [{"name", "path",
+//             "writable"}], "shm_bytes"?, "tmp_bytes"?, "huge_bytes"?}
 //   lease    {"id", "request": {..}, "principal", "state", "node", "gpus": [UUID..], "image"?:
 //   digest, "created",
 //             "updated", "started"?, "ended"?, "outcome", "exit_code"?, "reason",

@@ -146,6 +146,22 @@ TEST(LeaseRequestJsonTest, TheLeastAndItsDefaults) {
   EXPECT_TRUE(request->environment.empty());
 }
 
+TEST(LeaseRequestJsonTest, HeldForAnotherRuntime) {
+  const auto read = [](std::string_view text) {
+    return LeaseRequestFromJson(ParseJson(text, 4096).value());
+  };
+  const auto held = read(R"({"tenant":"acme/a","runtime":"cdi"})");
+  ASSERT_TRUE(held.has_value()) << held.error().message;
+  EXPECT_EQ(held->runtime, model::LeaseRuntime::kCdi);
+  const auto again = LeaseRequestFromJson(LeaseRequestToJson(*held));
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(again->runtime, model::LeaseRuntime::kCdi);
+  EXPECT_EQ(read(R"({"tenant":"acme/a","runtime":"lxc"})").error().field, "runtime");
+  EXPECT_EQ(read(R"({"tenant":"acme/a","runtime":"cdi","command":["x"]})").error().field,
+            "command");
+  EXPECT_EQ(read(R"({"tenant":"acme/a","runtime":"box"})").error().field, "command");
+}
+
 TEST(LeaseRequestJsonTest, EachErrorNamesItsField) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {R"([])", ""},
