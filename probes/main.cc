@@ -10,11 +10,13 @@
 //       prints, last, {"result":"held"|"leaked"|"cannot_try","leaked_bytes":N,"detail":"...",
 //       "from_ns":N,"until_ns":N}. Times are the machine's monotonic clock.
 //       Exit status: 0 held, 10 leaked, 20 could not be tried.
+//       With secret=HEX another process of this box plants it first, and dies.
 //   ringfence-probe --list
 //
 // Exit status 2: it was called wrongly.
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -138,7 +140,39 @@ int RunVictim(const Code& code, const Input& input) {
   return 0;
 }
 
+// With the secret itself an attacker is told to be its own neighbour first: another process of the
+// same box plants it and dies, and nobody has scrubbed anything in between.
+bool PlantAndDie(const Code& code, const Input& input) {
+  Victim victim;
+  int ready[2];
+  if (code.plant == nullptr || !FromHex(input.Get("secret"), victim.secret) ||
+      victim.secret.size() != kSecretBytes || pipe(ready) != 0) {
+    return false;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    code.plant(victim);
+    (void)!write(ready[1], "", 1);
+    for (;;) {
+      (void)pause();
+    }
+  }
+  (void)close(ready[1]);
+  char byte = 0;
+  const bool planted = child > 0 && read(ready[0], &byte, 1) == 1;
+  (void)close(ready[0]);
+  if (child > 0) {
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, nullptr, 0);
+  }
+  return planted;
+}
+
 int RunAttack(const Code& code, const Input& input) {
+  if (!input.Get("secret").empty() && !PlantAndDie(code, input)) {
+    (void)std::fprintf(stderr, "ringfence-probe: the secret could not be planted\n");
+    return kExitUsage;
+  }
   const std::int64_t from = Now();
   const Outcome outcome = code.attack(input);
   const char* word = "held";

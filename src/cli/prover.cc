@@ -191,7 +191,13 @@ Result<Prover::Box> Prover::Round(const isolate::Probe& probe,
   const Bytes secret = crypto::RandomBytes(kSecretBytes);
   Box victim;
   std::vector<std::string> facts = {"digest=" + Hex(crypto::Sha256(secret))};
-  if (probe.victim) {
+  // Between two leases a card is scrubbed, whatever is taken away: without that wall, the attacker
+  // is its own neighbour, one process after the other.
+  const bool own_neighbour = std::find(walls_away.begin(), walls_away.end(),
+                                       Name(isolate::Wall::kScrub)) != walls_away.end();
+  if (own_neighbour) {
+    facts.push_back("secret=" + Hex(secret));
+  } else if (probe.victim) {
     RINGFENCE_ASSIGN(victim, Start(probe, "victim", walls_away, {"secret=" + Hex(secret)}));
     if (victim.trouble.empty()) {
       RINGFENCE_TRY(AwaitReady(victim));
@@ -225,6 +231,10 @@ Result<Prover::Box> Prover::Round(const isolate::Probe& probe,
 Result<TriedProbe> Prover::Try(const isolate::Probe& probe) {
   TriedProbe tried;
   tried.probe = &probe;
+  if (probe.same_gpu && probe.victim_ends_before.empty()) {
+    tried.why = "no two leases share a GPU on this node, so there is no such neighbour";
+    return tried;
+  }
   RINGFENCE_ASSIGN(const Box attack, Round(probe, {}));
   tried.attack = attack.lease;
   tried.why = attack.trouble.empty() ? attack.verdict : attack.trouble;

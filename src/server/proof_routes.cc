@@ -134,7 +134,8 @@ JsonObject Judge(const Call& call, store::Connection& db, const model::Node& nod
 }
 
 // What all results say about one class. Walls of the kernel stand around a box of any class; they
-// alone prove nothing about how a GPU is shared, so that takes a probe of the class's own.
+// alone prove nothing about how a GPU is shared, so that takes a probe of the class's own, and
+// boxes of that class: today's have whole GPUs.
 JsonObject SumOf(model::IsolationClass isolation, const JsonObject& probes) {
   std::int64_t held = 0;
   std::int64_t leaked = 0;
@@ -152,7 +153,8 @@ JsonObject SumOf(model::IsolationClass isolation, const JsonObject& probes) {
     held += verdict == "held" ? 1 : 0;
     leaked += verdict == "leaked" ? 1 : 0;
     untried += verdict == kUntried ? 1 : 0;
-    own_held = own_held || (verdict == "held" && !about_all);
+    own_held =
+        own_held || (verdict == "held" && !about_all && isolation == model::IsolationClass::kGpu);
   }
   return JsonObject{{"grade", leaked > 0 ? "leaked"
                               : own_held ? "held"
