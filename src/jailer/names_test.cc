@@ -74,7 +74,7 @@ class NamesTest : public ::testing::Test {
       ASSERT_TRUE(there.SetUp("out0").has_value());
       ASSERT_TRUE(there.AddDefaultRoute("out0", Address("198.51.100.1")).has_value());
     });
-    here.AwaitRunning("world0");
+    ASSERT_TRUE(here.AwaitRunning("world0").has_value());
   }
 
   void Attach(const Place& place, unsigned slot, std::vector<isolate::NetworkName> names) {
