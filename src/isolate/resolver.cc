@@ -18,6 +18,7 @@ constexpr int kSigKill = 9;
 constexpr int kJailerFd = 3;
 constexpr int kDatagramsFd = 4;
 constexpr int kStreamsFd = 5;
+constexpr int kRouterFd = 6;        // until it is entered
 constexpr int kInternetFamily = 2;  // AF_INET
 constexpr unsigned kUidBelow = 5;   // the image worker has the one above it
 constexpr std::uint16_t kDnsPort = 53;
@@ -35,8 +36,10 @@ os::LandlockRules Rules(const ResolverPlace& place) {
 }
 
 // Everything between fork and the worker's first instruction, in order.
-Status Confine(const ResolverPlace& place, int router) {
-  RINGFENCE_TRY(os::EnterNetworkNamespace(router));
+Status Confine(const ResolverPlace& place) {
+  os::UniqueFd router(kRouterFd);
+  RINGFENCE_TRY(os::EnterNetworkNamespace(router.get()));
+  router.Reset();
   RINGFENCE_TRY(os::EnterNewNamespaces({.mount = true, .ipc = true, .uts = true}));
   RINGFENCE_TRY(os::EnterLandlock(Rules(place)));
   RINGFENCE_TRY(os::SetLimit(os::Limit::kCoreBytes, 0));
@@ -72,10 +75,11 @@ Result<StartedResolver> StartResolver(const ResolverPlace& place, const Resolver
   spawn.fds = {{2, 2},
                {pair.second.get(), kJailerFd},
                {start.datagrams, kDatagramsFd},
-               {start.streams, kStreamsFd}};
+               {start.streams, kStreamsFd},
+               {start.router, kRouterFd}};
   spawn.new_session = true;
   spawn.parent_death_signal = kSigKill;
-  spawn.before_exec = [&place, &start] { return Confine(place, start.router); };
+  spawn.before_exec = [&place] { return Confine(place); };
   const auto pid = os::Spawn(spawn);
   if (!pid.has_value()) {
     return Prefix("start the resolver", pid.error());

@@ -121,6 +121,7 @@ class ResolverTest : public ::testing::Test {
     EXPECT_FALSE(Wanted(0).has_value());
   }
 
+  std::atomic<int> asked_ = 0;  // outlives who counts
   std::unique_ptr<Liar> above_;
   os::UniqueFd jailer_;
   std::uint16_t port_ = 0;
@@ -161,9 +162,8 @@ TEST_F(ResolverTest, WhatTheJailerRefusesIsNotAnswered) {
 }
 
 TEST_F(ResolverTest, OtherNamesTypesAndBoxes) {
-  std::atomic<int> asked = 0;
-  Start([&](ByteView query, bool stream) {
-    ++asked;
+  Start([this](ByteView query, bool stream) {
+    ++asked_;
     return Truth(kServer)(query, stream);
   });
   ExpectFailure("evil.org", 5);
@@ -182,7 +182,7 @@ TEST_F(ResolverTest, OtherNamesTypesAndBoxes) {
   Say(AddBox{8, 80, kOtherBox, {"pypi.org"}});
   const os::UniqueFd other = Ask(Question("www.acme.org"), kOtherBox);
   EXPECT_EQ(RcodeOf(Heard(other)), 5);
-  EXPECT_EQ(asked, 0);  // nobody above hears what a box may not ask
+  EXPECT_EQ(asked_, 0);  // nobody above hears what a box may not ask
 }
 
 TEST_F(ResolverTest, ABoxThatHasGoneHearsNothing) {
@@ -227,16 +227,15 @@ TEST_F(ResolverTest, LiesAreNotBelieved) {
 }
 
 TEST_F(ResolverTest, WhoeverGuessesIsGivenUp) {
-  std::atomic<int> asked = 0;
-  Start([&](ByteView query, bool) {
-    ++asked;
+  Start([this](ByteView query, bool) {
+    ++asked_;
     Message message = wire::AnswerTo(query);
     message.id ^= 1U;
     message.records = {Address("www.acme.org", kServer, 300)};
     return std::vector<Bytes>(kStrangersMax + 1, message.Write());
   });
   ExpectFailure("www.acme.org", 2);
-  EXPECT_EQ(asked, 2);  // each resolver above twice
+  EXPECT_EQ(asked_, 2);  // each resolver above twice
 }
 
 TEST_F(ResolverTest, LoopsGiantsAndNonsenseFail) {
@@ -254,15 +253,14 @@ TEST_F(ResolverTest, LoopsGiantsAndNonsenseFail) {
 }
 
 TEST_F(ResolverTest, SilenceIsAServersFailure) {
-  std::atomic<int> asked = 0;
   Start(
-      [&](ByteView, bool) {
-        ++asked;
+      [this](ByteView, bool) {
+        ++asked_;
         return std::vector<Bytes>();
       },
       std::chrono::milliseconds(50));
   ExpectFailure("www.acme.org", 2);
-  EXPECT_LE(asked, 2);  // the last may still be on its way
+  EXPECT_LE(asked_, 2);  // the last may still be on its way
 }
 
 TEST_F(ResolverTest, NoSuchNameIsSaid) {
@@ -275,15 +273,14 @@ TEST_F(ResolverTest, NoSuchNameIsSaid) {
 }
 
 TEST_F(ResolverTest, TruncatedGoesOnByStream) {
-  std::atomic<int> streams = 0;
-  Start([&](ByteView query, bool stream) {
+  Start([this](ByteView query, bool stream) {
     Message message = wire::AnswerTo(query);
     if (!stream) {
       message.flags = 0x8380;
       message.records = {Address("www.acme.org", 0x0a000001, 300)};  // not to be believed
       return std::vector<Bytes>{message.Write()};
     }
-    ++streams;
+    ++asked_;
     for (std::uint32_t i = 0; i < 100; ++i) {
       message.records.push_back(Address("www.acme.org", kServer + i, 600));
     }
@@ -294,7 +291,7 @@ TEST_F(ResolverTest, TruncatedGoesOnByStream) {
   EXPECT_EQ(opened.addresses.size(), kAddressesMax);
   EXPECT_EQ(opened.addresses.front(), kServer);
   EXPECT_EQ(AddressesOf(Heard(box)).size(), kAddressesMax);
-  EXPECT_EQ(streams, 1);
+  EXPECT_EQ(asked_, 1);
 }
 
 TEST_F(ResolverTest, AStreamWithAWrongLengthOrIdFails) {
@@ -349,9 +346,8 @@ TEST_F(ResolverTest, BoxesMayAskByStreamToo) {
 }
 
 TEST_F(ResolverTest, AFloodOfOneBoxIsBounded) {
-  std::atomic<int> asked = 0;
-  Start([&](ByteView, bool) {
-    ++asked;
+  Start([this](ByteView, bool) {
+    ++asked_;
     return std::vector<Bytes>();  // never: all of them stay under way
   });
   os::UniqueFd box = std::move(os::BindUdp({kBox, 0}).value());
@@ -359,7 +355,7 @@ TEST_F(ResolverTest, AFloodOfOneBoxIsBounded) {
     os::SendDatagram(box.get(), Question("www.acme.org"), {kHere, port_});
   }
   EXPECT_EQ(RcodeOf(Heard(box)), 2);  // the one too many, at once
-  EXPECT_LE(asked, static_cast<int>(kAskingPerBoxMax));
+  EXPECT_LE(asked_, static_cast<int>(kAskingPerBoxMax));
 }
 
 TEST(Messages, ThereAndBack) {
