@@ -28,7 +28,7 @@ put_programs() {
   local name
   put 0755 "$ringfence" /usr/bin/ringfence
   for name in ringfence-jailer ringfence-worker ringfence-init ringfence-unpack ringfence-probe \
-              ringfence-hook; do
+              ringfence-hook ringfence-resolve; do
     put 0755 "$build/$name" "/usr/lib/ringfence/$name"
   done
   for name in libnvidia-ml.so.1 libcuda.so.1; do
@@ -88,7 +88,8 @@ depends() {
   printf 'Source: ringfence\n\nPackage: ringfence\nArchitecture: any\n' >"$work/debian/control"
   (cd "$work" && dpkg-shlibdeps -O -xringfence "$root/usr/bin/ringfence" \
     "$root/usr/lib/ringfence/ringfence-jailer" "$root/usr/lib/ringfence/ringfence-worker" \
-    "$root/usr/lib/ringfence/ringfence-unpack" "$root/usr/lib/ringfence/ringfence-probe" 2>"$work/shlibdeps.log") | sed -n 's/^shlibs:Depends=//p' ||
+    "$root/usr/lib/ringfence/ringfence-unpack" "$root/usr/lib/ringfence/ringfence-probe" \
+    "$root/usr/lib/ringfence/ringfence-resolve" 2>"$work/shlibdeps.log") | sed -n 's/^shlibs:Depends=//p' ||
     { cat "$work/shlibdeps.log" >&2; return 1; }
 }
 

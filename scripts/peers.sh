@@ -8,7 +8,7 @@ source "$(dirname "$0")/common.sh"
 source scripts/go.sh
 need_go
 
-scripts/build.sh test ringfence ringfence-jailer ringfence-worker ringfence-init ringfence-unpack ringfence_content \
+scripts/build.sh test ringfence ringfence-jailer ringfence-worker ringfence-init ringfence-unpack ringfence-resolve ringfence_content \
   ringfence_sim_nvml ringfence_sim_cuda peer_logs
 peers=$ROOT/build/peers
 rm -rf "$peers/logs"

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kSmallBytesMax = 64 * 1024;
 constexpr std::size_t kListBytesMax = std::size_t{16} << 20U;
-constexpr unsigned kDaemonIds = 3;  // below the boxes': worker, server, agent
+constexpr unsigned kDaemonIds = 5;  // below the boxes': worker, server, agent, image, resolver
 constexpr unsigned kSlots = 1024;
 
 // The nearest folder above that exists: where the state would be made.

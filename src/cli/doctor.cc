@@ -142,7 +142,7 @@ Result<int> Doctor(Invocation& invocation) {
   }
   options.uid_base = static_cast<unsigned>(settings.Number(Setting::kNodeUidBase));
   for (const char* program : {"ringfence-jailer", "ringfence-worker", "ringfence-init",
-                              "ringfence-unpack", "ringfence-hook"}) {
+                              "ringfence-unpack", "ringfence-hook", "ringfence-resolve"}) {
     const auto path = OwnPart(program);
     options.programs.push_back(path.has_value() ? *path : program);
   }

@@ -59,6 +59,9 @@ JsonObject RuleJson(const policy::NetworkRule& rule) {
       break;
     case policy::NetworkTarget::kName:
       to["name"] = rule.to_name;
+      if (rule.allow_private) {
+        to["private"] = true;
+      }
       break;
     case policy::NetworkTarget::kLease:
       to["lease"] = "own";

@@ -97,6 +97,9 @@ Result<os::SpawnOptions> MakeNodeProcess(const Settings& settings, const NodeSta
   if (const std::string uplink = settings.Text(Setting::kNodeUplink); !uplink.empty()) {
     options.arguments.insert(options.arguments.end(), {"--uplink", uplink});
   }
+  if (const std::string& above = settings.Text(Setting::kNodeResolvers); !above.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--resolvers", above});
+  }
   if (const std::string& mounts = settings.Text(Setting::kNodeMounts); !mounts.empty()) {
     options.arguments.insert(options.arguments.end(), {"--mounts", mounts});
   }

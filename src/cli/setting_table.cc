@@ -47,6 +47,8 @@ constexpr SettingSpec kTable[kSettingCount] = {
      "1000000000", "first of the user ids that boxes are mapped to", "", 100000, 2000000000},
     {Setting::kNodeUplink, "node.uplink", "RINGFENCE_UPLINK", "", ValueKind::kText, "",
      "interface by which boxes reach the addresses that policy opens; without one: none"},
+    {Setting::kNodeResolvers, "node.resolvers", "RINGFENCE_RESOLVERS", "", ValueKind::kText, "",
+     "who looks up DNS names for boxes: up to 3 addresses, commas between; without: the host's"},
     {Setting::kNodeMounts, "node.mounts", "RINGFENCE_NODE_MOUNTS", "", ValueKind::kText, "",
      "folders that boxes may have by name: NAME=DIR, or NAME=DIR:rw; commas between"},
     {Setting::kNodeImageVerifier, "node.image_verifier", "RINGFENCE_IMAGE_VERIFIER", "",

@@ -34,6 +34,7 @@ enum class Setting {
   kNodeScenario,
   kNodeUidBase,
   kNodeUplink,
+  kNodeResolvers,
   kNodeMounts,
   kNodeImageVerifier,
   kNodeCdiDir,

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "isolate/box_root.h"
+#include "isolate/network_rules.h"
 #include "os/cgroup.h"
 #include "os/failpoint.h"
 #include "os/file.h"
@@ -105,6 +106,18 @@ std::vector<std::string> HugePageSizes() {
   return sizes;
 }
 
+// The box asks the router's end of its wire, and nobody else.
+Status NameResolver(const std::string& bundle, std::uint32_t router, BoxSpec& spec) {
+  const std::string path = bundle + "/resolv.conf";
+  const std::string text =
+      "nameserver " + model::FormatIpv4(router) + "\noptions timeout:3 attempts:2\n";
+  RINGFENCE_TRY(os::WriteFile(path, AsBytes(text), 0444));
+  RINGFENCE_TRY(os::ChangeMode(path, 0444));
+  RINGFENCE_TRY(os::ChangeOwner(path, spec.first_uid, spec.first_uid));
+  spec.system_files.push_back({path, "/etc/resolv.conf"});
+  return {};
+}
+
 // Devices that a lease never gets by itself: other GPUs, capabilities of MIG slices, the console.
 std::vector<gpu::DeviceNode> ForeignNodes(const BoxPlan& plan) {
   constexpr std::uint32_t kNvidiaMajor = 195;
@@ -189,6 +202,9 @@ Result<BoxSpec> BuildSteps(const BoxPlace& place, const BoxPlan& plan) {
   } else {
     RINGFENCE_ASSIGN(spec.system_files,
                      BuildBoxRoot(spec.root_folder, place.host_root, spec.first_uid));
+  }
+  if (plan.grant.network.has_value() && !plan.grant.network->names.empty()) {
+    RINGFENCE_TRY(NameResolver(bundle, NetworkAddresses().Router(plan.slot), spec));
   }
   RINGFENCE_ASSIGN(spec.nodes, MakeNodes(place, plan, plan.files.nodes));
   RINGFENCE_TRY(PrepareProbe(place, plan, spec));

@@ -1,10 +1,14 @@
 #include "isolate/box_network.h"
 
+#include <algorithm>
+
 #include "base/encoding.h"
 #include "crypto/random.h"
 #include "os/file.h"
+#include "os/internet.h"
 #include "os/log.h"
 #include "os/network_namespace.h"
+#include "resolve/resolver.h"
 
 namespace ringfence::isolate {
 namespace {
@@ -117,11 +121,13 @@ Status BoxNetwork::Attach(const NetworkPlan& plan) {
     return Error{Code::kInternal, "no place in the network for lease " + plan.lease};
   }
   FirewallBox box{plan.slot, ++last_mark_, plan.box};
-  if (place_.uplink.empty() && !box.box.network.out.empty()) {
+  NetworkGrant& grant = box.box.network;
+  if (place_.uplink.empty() && (!grant.out.empty() || !grant.names.empty())) {
     os::Log(
         os::Level::kWarning, "no_uplink",
         {{"lease", plan.lease}, {"why", "policy opens addresses outside, node.uplink is unset"}});
-    box.box.network.out.clear();
+    grant.out.clear();
+    grant.names.clear();
   }
   if (Status applied = firewall_.Apply(AddBoxRules(place_.addresses, box, Others(plan.lease)));
       !applied.has_value()) {
@@ -133,6 +139,75 @@ Status BoxNetwork::Attach(const NetworkPlan& plan) {
     return Prefix("network of the box", wired.error());
   }
   return {};
+}
+
+Result<BoxNetwork::ResolverPort> BoxNetwork::OpenResolverPort(const ResolverWays& ways) {
+  constexpr std::uint16_t kDnsPort = 53;
+  constexpr int kWaitingMax = 64;
+  ResolverPort port;
+  RINGFENCE_TRY(os::InNetworkNamespace(router_.get(), [&]() -> Status {
+    RINGFENCE_ASSIGN(port.datagrams, os::BindUdp({0, kDnsPort}));
+    RINGFENCE_ASSIGN(port.streams, os::ListenTcp({0, kDnsPort}, kWaitingMax));
+    return {};
+  }));
+  RINGFENCE_TRY(firewall_.Apply(ResolverRules(ways)));
+  return port;
+}
+
+std::optional<resolve::AddBox> BoxNetwork::NamesOf(const std::string& lease) const {
+  const auto place = boxes_.find(lease);
+  if (place == boxes_.end() || place->second.box.network.names.empty()) {
+    return std::nullopt;
+  }
+  const FirewallBox& box = place->second;
+  resolve::AddBox add{box.slot, box.mark, place_.addresses.Box(box.slot), {}};
+  for (const NetworkName& name : box.box.network.names) {
+    add.names.push_back(name.name);
+  }
+  return add;
+}
+
+Status BoxNetwork::OpenName(const resolve::OpenName& wanted) {
+  const auto place = std::find_if(boxes_.begin(), boxes_.end(), [&](const auto& one) {
+    return one.second.slot == wanted.slot && one.second.mark == wanted.mark;
+  });
+  if (place == boxes_.end()) {
+    return Error{Code::kNotFound, "the box has ended"};
+  }
+  const std::vector<NetworkName>& names = place->second.box.network.names;
+  if (wanted.name >= names.size()) {
+    return Error{Code::kInvalidArgument, "the box's grant has no such name"};
+  }
+  const std::string& name = names[wanted.name].name;
+  RINGFENCE_ASSIGN(const std::vector<std::uint32_t> own, os::OwnAddresses());
+  NameOpening opening{wanted.slot,
+                      {},
+                      wanted.addresses,
+                      std::min(wanted.seconds, resolve::kTtlSecondsMax) + kNameGraceSeconds};
+  std::string refused;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].name != name) {
+      continue;
+    }
+    std::string why;
+    for (const std::uint32_t address : wanted.addresses) {
+      const std::string one = WhyRefused(address, names[i].allow_private, place_.addresses, own);
+      why = one.empty() || !why.empty() ? why : model::FormatIpv4(address) + " " + one;
+    }
+    if (why.empty()) {
+      opening.names.push_back(i);
+    } else {
+      refused = why;
+    }
+  }
+  if (opening.names.empty()) {
+    return Error{Code::kPermissionDenied, name + " (lease " + place->first + "): " + refused};
+  }
+  Status opened = firewall_.Apply(OpenNameRules(opening));
+  if (!opened.has_value()) {  // an element's time may have come in between
+    opened = firewall_.Apply(OpenNameRules(opening));
+  }
+  return opened;
 }
 
 Result<model::Denied> BoxNetwork::DeniedSoFar(const std::string& lease) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "isolate/name_rules.h"
 #include "isolate/network_rules.h"
 #include "os/links.h"
 #include "os/nftables.h"
@@ -42,6 +43,19 @@ class BoxNetwork {
   // Takes wire and rules away and says what was denied in all. OK and nothing when the lease has
   // no network here. After an error it can be called again.
   Result<model::Denied> Detach(const std::string& lease);
+
+  // The router's port 53, and the ways of whoever serves it. Once.
+  struct ResolverPort {
+    os::UniqueFd datagrams;
+    os::UniqueFd streams;
+  };
+  Result<ResolverPort> OpenResolverPort(const ResolverWays& ways);
+  int router() const { return router_.get(); }  // its network namespace
+  // What the resolver must know of a box; none: its grant names nobody, or nobody can be reached.
+  std::optional<resolve::AddBox> NamesOf(const std::string& lease) const;
+  // What a resolver asks for, if the grant of the box and the addresses allow it: kPermissionDenied
+  // otherwise, with whom it would have opened.
+  Status OpenName(const resolve::OpenName& wanted);
 
  private:
   struct Outside {  // the uplink's outer end

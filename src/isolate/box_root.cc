@@ -19,6 +19,7 @@ constexpr TextFile kEtcFiles[] = {
     {"/etc/group", "root:x:0:\ntty:x:5:\njob:x:1000:\nnogroup:x:65534:\n"},
     {"/etc/hosts", "127.0.0.1 localhost box\n::1 localhost box\n"},
     {"/etc/hostname", "box\n"},
+    {"/etc/resolv.conf", ""},  // a box with rules to names has one mounted over it
     {"/etc/nsswitch.conf",
      "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n"
      "protocols: files\n"},

@@ -59,6 +59,41 @@ Result<std::vector<NetworkPeer>> ReadPeers(JsonReader& reader, std::string_view 
   return peers;
 }
 
+JsonArray NamesToJson(const std::vector<NetworkName>& names) {
+  JsonArray array;
+  for (const NetworkName& name : names) {
+    JsonObject object{{"name", name.name}, {"ports", PortsToJson(name.ports)}};
+    if (name.allow_private) {
+      object["private"] = true;
+    }
+    array.emplace_back(std::move(object));
+  }
+  return array;
+}
+
+Result<std::vector<NetworkName>> ReadNames(JsonReader& reader) {
+  std::vector<NetworkName> names;
+  if (!reader.Has("names")) {
+    return names;
+  }
+  RINGFENCE_ASSIGN(const auto items, reader.Array("names", kNetworkFlowsMax));
+  for (const Json* item : items) {
+    RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*item, reader.Path("names")));
+    NetworkName name;
+    RINGFENCE_ASSIGN(name.name, fields.String("name", kTenantBytesMax));
+    if (!model::IsDnsName(name.name)) {
+      return Bad("an entry of names is no DNS name");
+    }
+    if (fields.Has("private")) {
+      RINGFENCE_ASSIGN(name.allow_private, fields.Bool("private"));
+    }
+    RINGFENCE_ASSIGN(name.ports, ReadPorts(fields, "ports", kNetworkPortsMax));
+    RINGFENCE_TRY(fields.Finish());
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 // Itself, or below it.
 bool IsWithin(const std::string& tenant, const std::string& above) {
   return tenant == above || tenant.starts_with(above + "/");
@@ -93,11 +128,15 @@ JsonObject NetworkToJson(const NetworkGrant& network) {
   for (const NetworkFlow& flow : network.out) {
     out.emplace_back(JsonObject{{"cidr", flow.to.text()}, {"ports", PortsToJson(flow.ports)}});
   }
-  return JsonObject{{"lease", network.lease},
+  JsonObject object{{"lease", network.lease},
                     {"out", std::move(out)},
                     {"to", PeersToJson(network.to)},
                     {"from", PeersToJson(network.from)},
                     {"ranks", PortsToJson(network.ranks)}};
+  if (!network.names.empty()) {
+    object["names"] = NamesToJson(network.names);
+  }
+  return object;
 }
 
 Result<NetworkGrant> NetworkFromJson(const Json& json) {
@@ -119,6 +158,7 @@ Result<NetworkGrant> NetworkFromJson(const Json& json) {
   RINGFENCE_ASSIGN(network.to, ReadPeers(reader, "to"));
   RINGFENCE_ASSIGN(network.from, ReadPeers(reader, "from"));
   RINGFENCE_ASSIGN(network.ranks, ReadPorts(reader, "ranks", kNetworkFlowsMax * kNetworkPortsMax));
+  RINGFENCE_ASSIGN(network.names, ReadNames(reader));
   RINGFENCE_TRY(reader.Finish());
   return network;
 }

@@ -26,12 +26,19 @@ struct NetworkPeer {   // boxes of a tenant and below
   std::vector<model::PortRange> ports;
 };
 
+struct NetworkName {  // to whatever addresses a DNS name stands for when the box asks
+  std::string name;
+  bool allow_private = false;  // addresses of private networks too
+  std::vector<model::PortRange> ports;
+};
+
 struct NetworkGrant {
   std::string lease;  // boxes that name the same lease are its ranks
   std::vector<NetworkFlow> out;
   std::vector<NetworkPeer> to;    // whom it may begin to talk to
   std::vector<NetworkPeer> from;  // who may begin to talk to it
   std::vector<model::PortRange> ranks;
+  std::vector<NetworkName> names = {};
 };
 
 JsonObject NetworkToJson(const NetworkGrant& network);

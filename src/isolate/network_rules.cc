@@ -4,6 +4,8 @@
 #include <optional>
 #include <tuple>
 
+#include "isolate/name_rules.h"
+
 namespace ringfence::isolate {
 namespace {
 
@@ -122,6 +124,46 @@ std::string Element(const char* set, const std::string& element) {
 
 std::string LiveElement(const FirewallBox& box) {
   return Quoted(WireName(box.slot)) + " . " + Number(box.mark);
+}
+
+// To addresses that the resolver has opened under a name; what was begun goes on after its time.
+void AddNames(Commands& commands, const NetworkAddresses& addresses, const FirewallBox& box) {
+  const std::vector<NetworkName>& names = box.box.network.names;
+  if (names.empty()) {
+    return;
+  }
+  const std::string table = kTable;
+  const std::string from = Chain("from", box.slot);
+  const std::string outwards =
+      std::string("oifname ") + Quoted(kUplinkName) + " ip daddr != @never ";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string set = NameSet(box.slot, i);
+    commands.Line("add set " + table + " " + set + " { type ipv4_addr; flags timeout; size " +
+                  Number(kAddressesPerNameMax) + "; }");
+    AddPortRules(commands, from, outwards + "ip daddr @" + set, names[i].ports, false,
+                 "ct mark set " + Number(box.mark) + " accept");
+  }
+  commands.Rule(from, outwards + "ct direction original ct state established ct mark " +
+                          Number(box.mark) + " accept");
+  const std::string asks = ResolverChain(box.slot);
+  commands.Line("add chain " + table + " " + asks);
+  for (const char* protocol : {"udp", "tcp"}) {
+    commands.Rule(asks, "ip daddr " + model::FormatIpv4(addresses.Router(box.slot)) + " " +
+                            protocol + " dport 53 accept");
+  }
+  commands.Rule(asks, "goto " + Chain("deny", box.slot));
+}
+
+void RemoveNames(Commands& commands, const FirewallBox& box) {
+  if (box.box.network.names.empty()) {
+    return;
+  }
+  const std::string table = kTable;
+  commands.Line("flush chain " + table + " " + ResolverChain(box.slot));
+  commands.Line("delete chain " + table + " " + ResolverChain(box.slot));
+  for (std::size_t i = 0; i < box.box.network.names.size(); ++i) {
+    commands.Line("delete set " + table + " " + NameSet(box.slot, i));
+  }
 }
 
 const Json* Find(const Json& json, std::initializer_list<const char*> path) {
@@ -260,6 +302,7 @@ std::string AddBoxRules(const NetworkAddresses& addresses, const FirewallBox& bo
                      flow.to.text(),
                  flow.ports, false, "ct mark set " + Number(box.mark) + " accept");
   }
+  AddNames(commands, addresses, box);
   commands.Rule(from, "goto " + deny);
 
   std::vector<FirewallBox> all = others;
@@ -271,7 +314,10 @@ std::string AddBoxRules(const NetworkAddresses& addresses, const FirewallBox& bo
   const std::string wire = Quoted(WireName(box.slot));
   commands.Line("add " + Element("live", LiveElement(box)));
   commands.Line("add " + Element("senders", wire + " : jump " + sender));
-  commands.Line("add " + Element("refused", wire + " : goto " + deny));
+  commands.Line(
+      "add " +
+      Element("refused", wire + " : goto " +
+                             (box.box.network.names.empty() ? deny : ResolverChain(box.slot))));
   commands.Line("add " + Element("boxes", wire + " : goto " + from));
   return commands.Take();
 }
@@ -289,6 +335,7 @@ std::string RemoveBoxRules(const NetworkAddresses& addresses, const FirewallBox&
   for (const char* kind : {"from", "peers", "deny", "sender"}) {
     commands.Line("flush chain " + table + " " + Chain(kind, box.slot));
   }
+  RemoveNames(commands, box);
   for (const char* kind : {"from", "peers", "deny", "sender"}) {
     commands.Line("delete chain " + table + " " + Chain(kind, box.slot));
   }

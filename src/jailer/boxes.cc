@@ -104,6 +104,12 @@ Status Boxes::Connect(const Box& box, int pid) {
   }
   RINGFENCE_TRY(
       network_->Attach({grant.lease, box.plan.slot, pid, {grant.tenant, *grant.network}}));
+  if (const auto names = network_->NamesOf(grant.lease)) {
+    if (names_ == nullptr) {
+      RINGFENCE_ASSIGN(names_, Names::Open(resolver_place_, *network_));
+    }
+    names_->Add(*names);
+  }
   RINGFENCE_FAILPOINT("jailer.connected");
   return os::WriteAll(box.status.get(), AsBytes("go\n"));
 }
@@ -114,6 +120,9 @@ Status Boxes::Disconnect(Box& box) {
     return {};
   }
   LookAtDenied(box.plan.grant.lease, box);
+  if (const auto names = network_->NamesOf(box.plan.grant.lease); names && names_ != nullptr) {
+    names_->Remove({names->slot, names->mark});
+  }
   RINGFENCE_TRY(network_->Detach(box.plan.grant.lease));
   return {};
 }
@@ -202,6 +211,9 @@ void Boxes::AddPollItems(std::vector<os::PollItem>& items) const {
       items.push_back({box.status.get()});
     }
   }
+  if (names_ != nullptr) {
+    names_->AddPollItems(items);
+  }
 }
 
 // A signal sent before ringfence-init is ready would be lost: a process 1 that has no handler yet
@@ -245,6 +257,9 @@ bool Boxes::IsRuntime(int pid) const {
 }
 
 bool Boxes::OnEnded(const os::Ended& ended, TimePoint now) {
+  if (names_ != nullptr && names_->OnEnded(ended, now)) {
+    return true;
+  }
   for (auto place = boxes_.begin(); place != boxes_.end(); ++place) {
     if (place->second.runtime_pid == ended.pid) {
       OnRuntimeEnded(place, ended, now);
@@ -356,6 +371,9 @@ void Boxes::Finish(Place place, TimePoint now) {
 }
 
 void Boxes::Tick(TimePoint now) {
+  if (names_ != nullptr) {
+    names_->Tick(now);
+  }
   if (network_ != nullptr && now >= look_at_) {
     look_at_ = now + kDeniedPause;
     for (auto& [lease, box] : boxes_) {
@@ -391,6 +409,9 @@ std::optional<Boxes::TimePoint> Boxes::NextDeadline() const {
       next = time;
     }
   };
+  if (names_ != nullptr && names_->NextDeadline().has_value()) {
+    consider(*names_->NextDeadline());
+  }
   for (const auto& [lease, box] : boxes_) {
     if (network_ != nullptr && box.plan.grant.network.has_value()) {
       consider(look_at_);

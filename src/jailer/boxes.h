@@ -16,6 +16,8 @@
 #include "isolate/box.h"
 #include "isolate/box_network.h"
 #include "isolate/jailer_client.h"
+#include "isolate/resolver.h"
+#include "jailer/names.h"
 #include "jailer/records.h"
 #include "os/process.h"
 
@@ -27,10 +29,11 @@ class Boxes {
   using Started = std::function<void(Result<isolate::StartedBox>)>;
 
   // `records` and `clock` must outlive this.
-  Boxes(isolate::BoxPlace place, isolate::NetworkPlace network, Records& records,
-        const Clock& clock)
+  Boxes(isolate::BoxPlace place, isolate::NetworkPlace network, isolate::ResolverPlace resolver,
+        Records& records, const Clock& clock)
       : place_(std::move(place)),
         network_place_(std::move(network)),
+        resolver_place_(std::move(resolver)),
         records_(&records),
         clock_(&clock) {}
 
@@ -94,7 +97,9 @@ class Boxes {
   isolate::BoxPlace place_;
   isolate::NetworkPlace network_place_;
   std::unique_ptr<isolate::BoxNetwork> network_;  // with the first box that has one
-  TimePoint look_at_;                             // when to look what was denied
+  isolate::ResolverPlace resolver_place_;
+  std::unique_ptr<Names> names_;  // with the first box that has some; before network_ it goes
+  TimePoint look_at_;             // when to look what was denied
   Records* records_;
   const Clock* clock_;
   std::map<std::string, Box> boxes_;

@@ -38,11 +38,12 @@ constexpr int kSigPipe = 13;
 // raw sockets, and the rest.
 const std::vector<std::string>& NeededCapabilities() {
   static const std::vector<std::string> names = {
-      "CAP_CHOWN",      "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER",
-      "CAP_FSETID",     "CAP_KILL",         "CAP_SETGID",          "CAP_SETUID",
-      "CAP_SETPCAP",    "CAP_SETFCAP",      "CAP_NET_ADMIN",       "CAP_SYS_CHROOT",
-      "CAP_SYS_PTRACE", "CAP_SYS_ADMIN",    "CAP_SYS_RESOURCE",    "CAP_MKNOD",
-      "CAP_BPF"};
+      "CAP_CHOWN",      "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH",
+      "CAP_FOWNER",     "CAP_FSETID",       "CAP_KILL",
+      "CAP_SETGID",     "CAP_SETUID",       "CAP_SETPCAP",
+      "CAP_SETFCAP",    "CAP_NET_ADMIN",    "CAP_SYS_CHROOT",
+      "CAP_SYS_PTRACE", "CAP_SYS_ADMIN",    "CAP_SYS_RESOURCE",
+      "CAP_MKNOD",      "CAP_BPF",          "CAP_NET_BIND_SERVICE"};
   return names;
 }
 
@@ -140,7 +141,10 @@ Result<int> Serve(Options options) {
   }
   RINGFENCE_TRY(os::AdoptOrphans());
   RINGFENCE_ASSIGN(os::UniqueFd signals, os::OpenSignals({kSigChild, kSigTerm, kSigInt, kSigPipe}));
-  Boxes boxes(place, {options.node, options.uplink}, records, clock);
+  Boxes boxes(place, {options.node, options.uplink},
+              {BesideWorker(options, "ringfence-resolve"), isolate::ResolverUid(options.uid_base),
+               options.resolvers},
+              records, clock);
   HeldLeases held({options.cdi_dir, options.hook, options.state + "/cdi", options.driver_root},
                   records, clock);
   RINGFENCE_ASSIGN(const std::set<std::string> still_held, held.Recover());

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "isolate/box_config.h"
+#include "isolate/name_rules.h"
 #include "isolate/names.h"
 #include "model/box_request.h"
 #include "os/links.h"
@@ -93,7 +94,8 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
       {"--box-root", "/"},       {"--agent-socket", ""},
       {"--log-format", "text"},  {"--image-verifier", ""},
       {"--mounts", ""},          {"--uplink", ""},
-      {"--cdi-dir", ""},         {"--hook", ""}};
+      {"--cdi-dir", ""},         {"--hook", ""},
+      {"--resolvers", ""}};
   std::map<std::string, bool> seen;
   std::size_t at = 0;
   for (; at < words.size() && words[at] != "--"; at += 2) {
@@ -133,6 +135,11 @@ Result<Options> ParseOptions(const std::vector<std::string>& words) {
     return Bad("--uplink", "must be the name of an interface");
   }
   options.uplink = given["--uplink"];
+  const auto resolvers = isolate::ParseResolvers(given["--resolvers"]);
+  if (!resolvers.has_value()) {
+    return Bad("--resolvers", resolvers.error().message);
+  }
+  options.resolvers = *resolvers;
   options.log_json = given["--log-format"] == "json";
   options.image_verifier = given["--image-verifier"];
   if (!options.image_verifier.empty() && !options.image_verifier.starts_with('/')) {

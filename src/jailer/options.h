@@ -29,8 +29,9 @@ struct Options {
   std::string join_token_file;  // empty: none
   unsigned uid_base = 1'000'000'000;
   std::string box_root = "/";
-  std::string uplink;          // interface to the world for boxes; empty: none
-  std::string image_verifier;  // must have vouched for every image; empty: nobody need
+  std::string uplink;                    // interface to the world for boxes; empty: none
+  std::vector<std::uint32_t> resolvers;  // for the names that boxes ask for; empty: the host's
+  std::string image_verifier;            // must have vouched for every image; empty: nobody need
   std::map<std::string, MountPlace> mounts;
   std::string cdi_dir;  // empty: no leases for other runtimes
   std::string hook;
@@ -41,6 +42,7 @@ inline constexpr const char* kUsage =
     "usage: ringfence-jailer --state DIR (--agent-exec PATH | --agent-socket PATH) --agent-uid U\n"
     "           --agent-gid G --worker PATH --init PATH --driver-root DIR --node NAME\n"
     "           [--join-token-file FILE] [--uid-base N] [--box-root DIR] [--uplink IFACE]\n"
+    "           [--resolvers ADDRESS,...]\n"
     "           [--image-verifier PROGRAM] [--mounts NAME=DIR[:rw],...]\n"
     "           [--cdi-dir DIR --hook PATH]\n"
     "           [--log-format text|json] [-- AGENT-ARGUMENTS...]\n"

@@ -47,4 +47,11 @@ Status InNetworkNamespace(int name_space, const std::function<Status()>& work) {
   return done;
 }
 
+Status EnterNetworkNamespace(int name_space) {
+  if (setns(name_space, CLONE_NEWNET) != 0) {
+    return ErrnoError("enter a network namespace");
+  }
+  return {};
+}
+
 }  // namespace ringfence::os

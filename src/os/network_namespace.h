@@ -20,4 +20,7 @@ Result<UniqueFd> NetworkNamespaceOf(int pid);
 // is back afterwards, or the program ends: it must never go on in the wrong one.
 Status InNetworkNamespace(int name_space, const std::function<Status()>& work);
 
+// For good: the calling process must have one thread.
+Status EnterNetworkNamespace(int name_space);
+
 }  // namespace ringfence::os

@@ -39,6 +39,7 @@ constexpr std::pair<const char*, int> kCapabilityNames[] = {
     {"CAP_SYS_RAWIO", CAP_SYS_RAWIO},
     {"CAP_SYS_BOOT", CAP_SYS_BOOT},
     {"CAP_PERFMON", CAP_PERFMON},
+    {"CAP_NET_BIND_SERVICE", CAP_NET_BIND_SERVICE},
     {"CAP_SYS_CHROOT", CAP_SYS_CHROOT},
     {"CAP_SYS_PTRACE", CAP_SYS_PTRACE},
     {"CAP_SYS_ADMIN", CAP_SYS_ADMIN},

@@ -69,6 +69,7 @@ struct DraftNetworkRule {
   DraftTenantRef to_tenant;
   std::optional<model::Ipv4Network> to_cidr;
   std::string to_name;
+  bool allow_private = false;
   std::vector<model::PortRange> ports;
 };
 

@@ -40,6 +40,22 @@ void ReadCidr(YamlReader& to, const YamlText& text, DraftNetworkRule& rule) {
   rule.to_cidr = *network;
 }
 
+// Whether a name may stand for an address of a private network.
+void ReadPrivate(YamlReader& to, DraftNetworkRule& rule) {
+  const auto text = to.TextIfGiven("private");
+  if (!text) {
+    return;
+  }
+  if (rule.target != NetworkTarget::kName) {
+    to.Problem("private", text->line, "is for rules to a name", "remove it");
+  } else if (text->text != "true" && text->text != "false") {
+    to.Problem("private", text->line, "\"" + text->text + "\" is neither true nor false",
+               "write true where the name stands for addresses of your own networks");
+  } else {
+    rule.allow_private = text->text == "true";
+  }
+}
+
 void ReadTarget(const wire::YamlNode* node, YamlReader& to, DraftNetworkRule& rule) {
   const auto tenant = to.TextIfGiven("tenant");
   const auto cidr = to.TextIfGiven("cidr");
@@ -119,6 +135,7 @@ void ReadNetworkRule(DraftHead head, YamlReader& spec, Draft& draft, wire::YamlP
   if (spec.is_map()) {
     YamlReader to(node, "spec.to", YamlText{rule.head.source.file, spec.LineOf("to")}, problems);
     ReadTarget(node, to, rule);
+    ReadPrivate(to, rule);
     to.Finish();
   }
   draft.network_rules.push_back(std::move(rule));

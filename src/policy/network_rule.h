@@ -32,6 +32,7 @@ struct NetworkRule {
   model::TenantPath to_tenant = model::TenantPath::Root();  // of kTenant
   std::optional<model::Ipv4Network> to_cidr;                // of kCidr
   std::string to_name;                                      // of kName
+  bool allow_private = false;                               // of kName: private addresses too
   std::vector<model::PortRange> ports;                      // at least one, sorted, each once
   Source source;
 

@@ -113,6 +113,7 @@ void Policy::Tables::Fill(Draft& draft) {
     rule.to_tenant = draft_rule.to_tenant.path.value_or(model::TenantPath::Root());
     rule.to_cidr = draft_rule.to_cidr;
     rule.to_name = std::move(draft_rule.to_name);
+    rule.allow_private = draft_rule.allow_private;
     rule.ports = std::move(draft_rule.ports);
     rule.source = std::move(draft_rule.head.source);
   }

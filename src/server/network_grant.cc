@@ -27,6 +27,7 @@ std::optional<isolate::NetworkGrant> CompileNetwork(const policy::Policy& policy
         network.ranks.insert(network.ranks.end(), rule->ports.begin(), rule->ports.end());
         break;
       case policy::NetworkTarget::kName:
+        network.names.push_back({rule->to_name, rule->allow_private, rule->ports});
         break;
     }
   }

@@ -39,7 +39,7 @@ def test_up_without_root():
         program_folder = folder / "build"
         program_folder.mkdir()
         for name in ("ringfence", "ringfence-jailer", "ringfence-worker", "ringfence-init",
-                     "ringfence-unpack"):
+                     "ringfence-unpack", "ringfence-resolve"):
             shutil.copy(BUILD / name, program_folder / name)
         shutil.copytree(BUILD / "sim" / "lib", program_folder / "sim" / "lib")
         shutil.copytree(BUILD / "content", program_folder / "content")
