@@ -43,6 +43,7 @@ enum class Op : std::uint8_t {
   kHasTag,
   kGetAttribute,  // text
   kHasAttribute,  // text
+  kHasPath,       // keys: `e has a.b.c`, each name of the path
   kLike,          // pattern
   kIs,            // text: the type; a second argument for `is T in e`
   kSet,
@@ -64,7 +65,8 @@ struct Expr {
   Value value = {};
   std::string text = {};
   Pattern pattern = {};
-  std::vector<std::string> keys = {};  // of a record, one for each argument, each once, sorted
+  std::vector<std::string> keys =
+      {};  // of a record, one for each argument, each once, sorted; of kHasPath the path
   std::vector<const Expr*> args = {};
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cedar/engine.h"
 #include "cedar/evaluator.h"
 #include "cedar/json.h"
 #include "cedar/parser.h"
@@ -51,6 +52,7 @@ struct Setting {
   PolicySet policies;
   Schema schema;
   Entities entities;
+  std::shared_ptr<const Engine> engine;
 };
 
 Result<Setting> Load(const JsonObject& test, const ConformanceFiles& files) {
@@ -79,6 +81,7 @@ Result<Setting> Load(const JsonObject& test, const ConformanceFiles& files) {
     return Prefix(name, loaded.error());
   }
   out.entities = std::move(loaded).value();
+  out.engine = Engine::Make(out.policies, EntityStore::Make(out.entities));
   return out;
 }
 
@@ -120,6 +123,16 @@ class RequestCheck {
     }
     if (own_errors != errors) {
       say("expected errors of " + Listed(errors) + ", got " + Listed(own_errors));
+    }
+    Engine::Scratch scratch;
+    const Response fast = setting_.engine->Answer(*request, scratch);
+    const auto same_error = [](const PolicyError& a, const PolicyError& b) {
+      return a.policy == b.policy;
+    };
+    if (fast.decision != response.decision || fast.reasons != response.reasons ||
+        !std::equal(fast.errors.begin(), fast.errors.end(), response.errors.begin(),
+                    response.errors.end(), same_error)) {
+      say("the engine and the plain evaluator differ");
     }
     agrees_ = disagreements.size() == before;
     return {};

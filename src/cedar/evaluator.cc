@@ -68,6 +68,8 @@ class Evaluator {
         return Attribute(expr);
       case Op::kHasAttribute:
         return HasAttribute(expr);
+      case Op::kHasPath:
+        return HasPath(expr);
       case Op::kLike: {
         RINGFENCE_ASSIGN(const Value text, OfKind(*expr.args[0], Kind::kString, "string"));
         return Value::Bool(Matches(text.string(), expr.pattern));
@@ -191,6 +193,27 @@ class Evaluator {
     }
     return base.is(Kind::kRecord) ? Result<Value>(Value::Bool(base.record().contains(expr.text)))
                                   : TypeError("record or entity", base);
+  }
+
+  Result<Value> HasPath(const Expr& expr) const {
+    RINGFENCE_ASSIGN(Value base, Of(*expr.args[0]));
+    for (const std::string& name : expr.keys) {
+      const ValueRecord* record = nullptr;
+      if (base.is(Kind::kEntity)) {
+        const Entity* entity = entities_.Find(base.entity());
+        record = entity == nullptr ? nullptr : &entity->attributes;
+      } else if (base.is(Kind::kRecord)) {
+        record = &base.record();
+      } else {
+        return TypeError("record or entity", base);
+      }
+      if (record == nullptr || !record->contains(name)) {
+        return Value::Bool(false);
+      }
+      const Value next = record->find(name)->second;
+      base = next;
+    }
+    return Value::Bool(true);
   }
 
   // `e is T in f` is `e is T && e in f`.

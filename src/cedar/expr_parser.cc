@@ -242,32 +242,30 @@ const Expr* ExprParser::Relation() {
   return another ? FailExpr(Peek().offset, "comparisons do not chain: use parentheses") : out;
 }
 
-// `e has a.b.c` means `e has a && e.a has b && e.a.b has c`.
+// `e has a.b.c` means `e has a && e.a has b && e.a.b has c`. It stays one operator: written out, a
+// chain inside a chain inside a chain would double at each step.
 const Expr* ExprParser::Has(const Expr* left, std::size_t offset) {
   if (Peek().kind == Token::Kind::kString) {
     std::string name;
     return ParseString(name) ? Make(Op::kHasAttribute, {left}, offset, name) : nullptr;
   }
-  const Expr* all = nullptr;
+  Expr has;
+  has.op = Op::kHasPath;
+  has.args = {left};
+  has.offset = offset;
   do {
     const Token name = Peek();
     if (name.kind != Token::Kind::kIdent || IsReservedWord(name.text) || name.text == "__cedar") {
       return FailExpr(name.offset, "expected the name of an attribute, or a string");
     }
     Next();
-    const Expr* one = Make(Op::kHasAttribute, {left}, offset, std::string(name.text));
-    all = all == nullptr || one == nullptr ? one : Make(Op::kAnd, {all, one}, offset);
-    if (all == nullptr) {
-      return nullptr;
-    }
-    if (Peek().Is(".")) {
-      left = Make(Op::kGetAttribute, {left}, offset, std::string(name.text));
-      if (left == nullptr) {
-        return nullptr;
-      }
-    }
+    has.keys.emplace_back(name.text);
   } while (Accept("."));
-  return all;
+  if (has.keys.size() == 1) {
+    return Make(Op::kHasAttribute, {left}, offset, std::move(has.keys.front()));
+  }
+  const Expr* out = arena_->Add(std::move(has));
+  return out != nullptr ? out : FailExpr(offset, "operators nested too deeply");
 }
 
 const Expr* ExprParser::Like(const Expr* left, std::size_t offset) {

@@ -52,6 +52,12 @@ std::string ExprKey(const Expr& expr) {
   if (expr.op == Op::kLike) {
     out += ToText(expr.pattern);
   }
+  if (expr.op == Op::kHasPath) {
+    for (const std::string& name : expr.keys) {
+      out += "." + name;
+    }
+    return out + '(' + ExprKey(*expr.args[0]) + ')';
+  }
   out += Quoted(expr.text) + '(';
   for (std::size_t i = 0; i < expr.args.size(); ++i) {
     if (i < expr.keys.size()) {
@@ -125,6 +131,8 @@ Typechecker::Answer Typechecker::Check(const Expr& expr, const Capabilities& pri
       return CheckGetAttribute(expr, prior);
     case Op::kHasAttribute:
       return CheckHasAttribute(expr, prior);
+    case Op::kHasPath:
+      return CheckHasPath(expr, prior);
     case Op::kSet:
       return CheckSet(expr, prior);
     case Op::kRecord:

@@ -66,6 +66,7 @@ class Typechecker {
   Answer CheckTag(const Expr& expr, const Capabilities& prior);
   Answer CheckGetAttribute(const Expr& expr, const Capabilities& prior);
   Answer CheckHasAttribute(const Expr& expr, const Capabilities& prior);
+  Answer CheckHasPath(const Expr& expr, const Capabilities& prior);
   Answer CheckSet(const Expr& expr, const Capabilities& prior);
   Answer CheckRecord(const Expr& expr, const Capabilities& prior);
   Answer CheckCall(const Expr& expr, const Capabilities& prior);

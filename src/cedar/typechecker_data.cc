@@ -82,7 +82,7 @@ bool Typechecker::MayHaveAttribute(const Type& type, const std::string& name) co
     return true;
   }
   if (type.kind == Kind::kRecord) {
-    return type.attributes.contains(name);
+    return type.open || type.attributes.contains(name);
   }
   return std::any_of(type.entities.begin(), type.entities.end(), [&](const std::string& entity) {
     const EntityTypeInfo* info = schema_.Find(entity);
@@ -122,6 +122,46 @@ Typechecker::Answer Typechecker::CheckHasAttribute(const Expr& expr, const Capab
   const bool certain =
       prior.contains(key) || (attribute->required && base.type->kind == Kind::kRecord);
   return {certain ? Type::Bool(true) : Bool(), base.ok, {key}};
+}
+
+// As `e has a && e.a has b && ...`: one step for each name, then what the steps are together.
+Typechecker::Answer Typechecker::CheckHasPath(const Expr& expr, const Capabilities& prior) {
+  const Answer base = Expect(*expr.args[0], prior, {AnyEntity(), AnyRecord()});
+  if (base.type == nullptr) {
+    return Failure(Bool());
+  }
+  const std::string get = std::to_string(static_cast<int>(Op::kGetAttribute));
+  std::string key = ExprKey(*expr.args[0]);
+  TypePtr type = base.type;
+  std::vector<Answer> steps;
+  for (std::size_t i = 0; i < expr.keys.size(); ++i) {
+    const std::string& name = expr.keys[i];
+    if (!type->is_entity() && type->kind != Kind::kRecord && type->kind != Kind::kNever) {
+      Wrong(expr, "expected an entity or a record before ." + name + ", not " + ToText(*type));
+      return Failure(Bool());
+    }
+    const auto attribute = Attribute(*type, name);
+    if (!attribute) {
+      steps.push_back({MayHaveAttribute(*type, name) ? Bool() : Type::Bool(false), true, {}});
+      if (steps.back().type->kind == Kind::kFalse || i + 1 == expr.keys.size()) {
+        break;
+      }
+      Wrong(expr, ToText(*type) + " has no attribute " + Quoted(name));
+      return Failure(Bool());
+    }
+    const std::string capability = "a" + key + "." + Quoted(name);
+    const bool certain =
+        prior.contains(capability) || (attribute->required && type->kind == Kind::kRecord);
+    steps.push_back({certain ? Type::Bool(true) : Bool(), true, {capability}});
+    key = get + Quoted(name) + "(" + key + ",)";
+    type = attribute->type;
+  }
+  Answer out = steps.back();
+  for (std::size_t i = steps.size() - 1; i-- > 0;) {
+    out = CheckAndTypes(steps[i], out);
+  }
+  out.ok = base.ok;
+  return out;
 }
 
 std::vector<TypePtr> Typechecker::TagTypes(const Type& type) const {

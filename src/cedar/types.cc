@@ -8,14 +8,15 @@ namespace {
 
 using Kind = Type::Kind;
 
-bool AttributesSubtype(const Attributes& a, const Attributes& b, ValidationMode mode) {
+bool RecordSubtype(const Type& a, const Type& b, ValidationMode mode) {
   const bool strict = mode == ValidationMode::kStrict;
-  if (a.size() != b.size()) {
-    return false;  // records are closed: both must have the same names
+  const bool wider = b.open && !strict;
+  if ((a.open && !b.open) || (!wider && a.attributes.size() != b.attributes.size())) {
+    return false;
   }
-  return std::all_of(b.begin(), b.end(), [&](const auto& entry) {
-    const auto own = a.find(entry.first);
-    if (own == a.end() || !IsSubtype(*own->second.type, *entry.second.type, mode)) {
+  return std::all_of(b.attributes.begin(), b.attributes.end(), [&](const auto& entry) {
+    const auto own = a.attributes.find(entry.first);
+    if (own == a.attributes.end() || !IsSubtype(*own->second.type, *entry.second.type, mode)) {
       return false;
     }
     return strict ? own->second.required == entry.second.required
@@ -42,7 +43,10 @@ TypePtr RecordBound(const Type& a, const Type& b, ValidationMode mode) {
     }
     out.emplace(name, AttributeType{std::move(type), left.required && right->second.required});
   }
-  return Type::Record(std::move(out));
+  auto bound = std::make_shared<Type>(*Type::Record(std::move(out)));
+  bound->open = a.open || b.open || bound->attributes.size() != a.attributes.size() ||
+                bound->attributes.size() != b.attributes.size();
+  return bound;
 }
 
 }  // namespace
@@ -92,8 +96,8 @@ bool SameType(const Type& a, const Type& b) {
   if (&a == &b) {
     return true;
   }
-  if (a.kind != b.kind || a.entities != b.entities || a.extension != b.extension ||
-      (a.element == nullptr) != (b.element == nullptr) ||
+  if (a.kind != b.kind || a.open != b.open || a.entities != b.entities ||
+      a.extension != b.extension || (a.element == nullptr) != (b.element == nullptr) ||
       (a.element != nullptr && !SameType(*a.element, *b.element))) {
     return false;
   }
@@ -135,7 +139,7 @@ bool IsSubtype(const Type& a, const Type& b, ValidationMode mode) {
                     : std::includes(b.entities.begin(), b.entities.end(), a.entities.begin(),
                                     a.entities.end());
     case Kind::kRecord:
-      return a.kind == Kind::kRecord && AttributesSubtype(a.attributes, b.attributes, mode);
+      return a.kind == Kind::kRecord && RecordSubtype(a, b, mode);
   }
   return false;
 }

@@ -41,6 +41,7 @@ struct Type {
   Attributes attributes = {};
   std::set<std::string> entities = {};
   Extension extension = Extension::kDecimal;
+  bool open = false;  // a record that may have more attributes: a bound of different ones
 
   static TypePtr Simple(Kind kind);
   static TypePtr Bool(bool value) { return Simple(value ? Kind::kTrue : Kind::kFalse); }

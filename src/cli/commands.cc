@@ -37,7 +37,7 @@ const CommandTable& AllCommands() {
     for (CommandTable (*piece)() :
          {RunCommands, LeaseCommands, StatusCommands, TenantCommands, NodeCommands, GpuCommands,
           AuditCommands, AuditVerifyCommands, TokenCommands, PolicyCommands, DaemonCommands,
-          BackupCommands, DoctorCommands, ConfigCommands, CompletionCommands, HelpCommands}) {
+          BackupCommands, DoctorCommands, CedarCommands, ConfigCommands, CompletionCommands, HelpCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

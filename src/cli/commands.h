@@ -21,6 +21,7 @@ CommandTable PolicyCommands();
 CommandTable ConfigCommands();
 CommandTable DaemonCommands();
 CommandTable BackupCommands();
+CommandTable CedarCommands();
 CommandTable DoctorCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
