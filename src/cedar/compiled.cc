@@ -100,7 +100,7 @@ NumberTable::NumberTable(const NumberTable* below)
       base_(below == nullptr ? 0 : below->size()),
       type_base_(below == nullptr ? 0 : below->types()) {}
 
-std::uint64_t NumberTable::Hash(std::uint32_t type, std::string_view id) const {
+std::uint64_t NumberTable::Hash(std::uint32_t type, std::string_view id) {
   constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;
   std::uint64_t hash = (type + 1) * kMix ^ id.size();
   const auto mix = [&](std::uint64_t word) {
@@ -118,7 +118,7 @@ std::uint64_t NumberTable::Hash(std::uint32_t type, std::string_view id) const {
     std::memcpy(&rest, id.data(), id.size());
   }
   mix(rest);
-  return hash ^ hash >> 32U;
+  return hash;
 }
 
 std::uint32_t NumberTable::FindType(std::string_view type) const {
@@ -156,24 +156,32 @@ std::uint32_t NumberTable::Find(std::uint32_t type, std::string_view id) const {
     return kNone;
   }
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t slot = Hash(type, id) & mask; slots_[slot] != kNone; slot = (slot + 1) & mask) {
-    const Named& named = names_[slots_[slot]];
-    if (named.type == type && named.id == id) {
-      return base_ + slots_[slot];
+  const std::uint64_t hash = Hash(type, id);
+  const auto tag = static_cast<std::uint32_t>(hash >> 32U);
+  for (std::size_t slot = hash & mask; slots_[slot].index != kNone; slot = (slot + 1) & mask) {
+    if (slots_[slot].tag == tag) {
+      const Named& named = names_[slots_[slot].index];
+      if (named.type == type && named.id == id) {
+        return base_ + slots_[slot].index;
+      }
     }
   }
   return kNone;
 }
 
+void NumberTable::Put(std::uint64_t hash, std::uint32_t index) {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t slot = hash & mask;
+  while (slots_[slot].index != kNone) {
+    slot = (slot + 1) & mask;
+  }
+  slots_[slot] = {static_cast<std::uint32_t>(hash >> 32U), index};
+}
+
 void NumberTable::Grow(std::size_t slots) {
-  slots_.assign(slots, kNone);
-  const std::size_t mask = slots - 1;
+  slots_.assign(slots, Place());
   for (std::uint32_t i = 0; i < names_.size(); ++i) {
-    std::size_t slot = Hash(names_[i].type, names_[i].id) & mask;
-    while (slots_[slot] != kNone) {
-      slot = (slot + 1) & mask;
-    }
-    slots_[slot] = i;
+    Put(Hash(names_[i].type, names_[i].id), i);
   }
 }
 
@@ -185,12 +193,7 @@ std::uint32_t NumberTable::Add(std::uint32_t type, std::string_view id, Bump& bu
   if ((names_.size() + 1) * 2 > slots_.size()) {
     Grow(std::max<std::size_t>(16, slots_.size() * 2));
   }
-  const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = Hash(type, id) & mask;
-  while (slots_[slot] != kNone) {
-    slot = (slot + 1) & mask;
-  }
-  slots_[slot] = static_cast<std::uint32_t>(names_.size());
+  Put(Hash(type, id), static_cast<std::uint32_t>(names_.size()));
   names_.push_back({type, bump.Copy(id)});
   return size() - 1;
 }
@@ -215,25 +218,38 @@ void NumberTable::Reserve(std::size_t count) {
 void NumberTable::Clear() {
   if (!names_.empty()) {
     names_.clear();
-    std::fill(slots_.begin(), slots_.end(), kNone);
+    std::fill(slots_.begin(), slots_.end(), Place());
   }
   types_.clear();
 }
 
 std::size_t NumberTable::bytes() const {
   return types_.capacity() * sizeof(types_[0]) + names_.capacity() * sizeof(Named) +
-         slots_.capacity() * sizeof(std::uint32_t);
+         slots_.capacity() * sizeof(Place);
 }
 
 std::uint32_t Compactor::Entity(const EntityUid& uid) {
   return table_.Add(table_.AddType(uid.type, bump_), uid.id, bump_);
 }
 
+std::string_view Compactor::KeptName(std::string_view name) {
+  if (text_ == Text::kBorrowed || names_ == nullptr) {
+    return Kept(name);
+  }
+  const auto found = names_->find(name);
+  if (found != names_->end()) {
+    return found->second;
+  }
+  const std::string_view kept = bump_.Copy(name);
+  names_->emplace(kept, kept);
+  return kept;
+}
+
 const Member* Compactor::Members(const ValueRecord& record) {
   Member* members = bump_.Array<Member>(record.size());
   std::size_t count = 0;
   for (const auto& [name, value] : record) {
-    new (&members[count++]) Member{bump_.Copy(name), Of(value)};
+    new (&members[count++]) Member{KeptName(name), Of(value)};
   }
   std::sort(members, members + count,
             [](const Member& a, const Member& b) { return NameLess(a.name, b.name); });
@@ -248,7 +264,7 @@ Compact Compactor::Of(const Value& value) {
     case Value::Kind::kLong:
       return Compact::Number(Compact::Kind::kLong, value.number());
     case Value::Kind::kString:
-      return Compact::Text(bump_.Copy(value.string()));
+      return Compact::Text(Kept(value.string()));
     case Value::Kind::kEntity:
       return Compact::Entity(Entity(value.entity()));
     case Value::Kind::kExtension: {

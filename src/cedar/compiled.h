@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "cedar/entities.h"
@@ -134,7 +135,12 @@ class NumberTable {
     std::uint32_t type = 0;
     std::string_view id;
   };
-  std::uint64_t Hash(std::uint32_t type, std::string_view id) const;
+  struct Place {
+    std::uint32_t tag = 0;        // more of the hash, so that few names are looked at in vain
+    std::uint32_t index = kNone;  // kNone: empty
+  };
+  static std::uint64_t Hash(std::uint32_t type, std::string_view id);
+  void Put(std::uint64_t hash, std::uint32_t index);
   void Grow(std::size_t slots);
 
   const NumberTable* below_;
@@ -142,20 +148,32 @@ class NumberTable {
   std::uint32_t type_base_;
   std::vector<std::string_view> types_;
   std::vector<Named> names_;
-  std::vector<std::uint32_t> slots_;  // open addressing, a power of two; kNone: empty
+  std::vector<Place> slots_;  // open addressing, a power of two
 };
 
-// Values into compact ones. Entities that the table does not know are added to it.
+// Values into compact ones. Entities that the table does not know are added to it. A borrowing one
+// points into the values' own text, which must then outlive what it makes.
 class Compactor {
  public:
-  Compactor(NumberTable& table, Bump& bump) : table_(table), bump_(bump) {}
+  enum class Text : std::uint8_t { kCopied, kBorrowed };
+  using NameMap = std::unordered_map<std::string_view, std::string_view>;
+  // `names`: attributes' names are kept there, each once; they are compared often.
+  Compactor(NumberTable& table, Bump& bump, Text text, NameMap* names)
+      : table_(table), bump_(bump), text_(text), names_(names) {}
   Compact Of(const Value& value);
   std::uint32_t Entity(const EntityUid& uid);
   const Member* Members(const ValueRecord& record);
 
  private:
+  std::string_view Kept(std::string_view text) {
+    return text_ == Text::kBorrowed ? text : bump_.Copy(text);
+  }
+  std::string_view KeptName(std::string_view name);
+
   NumberTable& table_;
   Bump& bump_;
+  Text text_;
+  NameMap* names_;
 };
 
 }  // namespace ringfence::cedar

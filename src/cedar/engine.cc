@@ -24,36 +24,25 @@ bool Holds(const Machine& machine, const ScopeTest& test, std::uint32_t entity) 
   return false;
 }
 
-bool ActionHolds(const Engine::Data& engine, const Machine& machine, const CompiledPolicy& policy) {
-  if (policy.action == ActionClause::Kind::kAny) {
-    return true;
-  }
-  for (std::uint32_t i = 0; i < policy.action_count; ++i) {
-    const std::uint32_t action = engine.actions[policy.actions + i];
-    if (machine.action() == action ||
-        (policy.action != ActionClause::Kind::kEqual && machine.IsIn(machine.action(), action))) {
-      return true;
-    }
-  }
-  return false;
-}
-
 class Decider {
  public:
   Decider(const Engine::Data& engine, Engine::Scratch::Data& scratch, const Request& request)
-      : engine_(engine), scratch_(scratch), machine_(engine, scratch, request) {}
+      : engine_(engine), scratch_(scratch), machine_(engine, scratch, request) {
+    const CompactEntity* action = machine_.Find(machine_.action());
+    action_in_others_ = action != nullptr && action->ancestor_count > 0;
+  }
 
   void Run() {
-    TryAll(engine_.unscoped);
-    Around(machine_.principal(), engine_.by_principal, &engine_.by_principal_type);
-    Around(machine_.resource(), engine_.by_resource, &engine_.by_resource_type);
-    Around(machine_.action(), engine_.by_action, nullptr);
+    TryAll(engine_.index[kByNothing].At(0));
+    Around(machine_.principal(), engine_.index[kByPrincipal], engine_.index[kByPrincipalType]);
+    Around(machine_.resource(), engine_.index[kByResource], engine_.index[kByResourceType]);
+    Around(machine_.action(), engine_.index[kByAction], {});
   }
 
  private:
   // The buckets of an entity, of all that it is in, and of its type.
-  void Around(std::uint32_t entity, const Buckets& buckets, const Buckets* types) {
-    if (!buckets.policies.empty()) {
+  void Around(std::uint32_t entity, const Buckets& buckets, const Buckets& types) {
+    if (!buckets.candidates.empty()) {
       TryAll(buckets.At(entity));
       if (const CompactEntity* known = machine_.Find(entity)) {
         for (std::uint32_t i = 0; i < known->ancestor_count; ++i) {
@@ -61,43 +50,59 @@ class Decider {
         }
       }
     }
-    if (types != nullptr && !types->policies.empty()) {
-      TryAll(types->At(machine_.TypeOf(entity)));
+    if (!types.candidates.empty()) {
+      TryAll(types.At(machine_.TypeOf(entity)));
     }
   }
 
-  void TryAll(std::span<const std::uint32_t> policies) {
-    for (const std::uint32_t policy : policies) {
-      Try(policy);
+  bool ActionHolds(std::uint32_t wanted) const {
+    if (wanted == kNone) {
+      return true;
+    }
+    const std::uint32_t action = wanted & ~Candidate::kBelow;
+    return action == machine_.action() || (action_in_others_ && (wanted & Candidate::kBelow) != 0 &&
+                                           machine_.IsIn(machine_.action(), action));
+  }
+
+  void TryAll(std::span<const Candidate> candidates) {
+    for (const Candidate& candidate : candidates) {
+      if (ActionHolds(candidate.action)) {
+        Try(candidate.policy);
+      }
     }
   }
 
-  void Try(std::uint32_t number) {
-    const CompiledPolicy& policy = engine_.policies[number];
-    if (!ActionHolds(engine_, machine_, policy) ||
-        !Holds(machine_, policy.principal, machine_.principal()) ||
-        !Holds(machine_, policy.resource, machine_.resource()) ||
-        scratch_.seen[number] == scratch_.request) {
+  void Try(std::uint32_t index) {
+    const CompiledPolicy& policy = engine_.policies[index];
+    if (!Holds(machine_, policy.principal, machine_.principal()) ||
+        !Holds(machine_, policy.resource, machine_.resource())) {
       return;
     }
-    scratch_.seen[number] = scratch_.request;
+    if (policy.repeated) {
+      if (scratch_.seen[index] == scratch_.request) {
+        return;
+      }
+      scratch_.seen[index] = scratch_.request;
+    }
     for (std::uint32_t i = 0; i < policy.condition_count; ++i) {
       const CompiledCondition& condition = engine_.conditions[policy.conditions + i];
       const Compact value = machine_.Of(condition.node);
       if (!value.is(Compact::Kind::kBool)) {
-        scratch_.errors.push_back(number);
+        scratch_.errors.push_back(policy.number);
         return;
       }
       if ((value.number != 0) != condition.when) {
         return;
       }
     }
-    (policy.effect == Effect::kPermit ? scratch_.permits : scratch_.forbids).push_back(number);
+    (policy.effect == Effect::kPermit ? scratch_.permits : scratch_.forbids)
+        .push_back(policy.number);
   }
 
   const Engine::Data& engine_;
   Engine::Scratch::Data& scratch_;
   Machine machine_;
+  bool action_in_others_ = false;
 };
 
 }  // namespace
@@ -110,7 +115,8 @@ std::shared_ptr<const EntityStore> EntityStore::Make(Entities entities) {
   data->plain = std::move(entities);
   const std::vector<Entity>& all = data->plain.all();
   data->table.Reserve(all.size() + all.size() / 8);
-  Compactor compactor(data->table, data->bump);
+  Compactor::NameMap names;
+  Compactor compactor(data->table, data->bump, Compactor::Text::kCopied, &names);
   for (const Entity& entity : all) {
     (void)compactor.Entity(entity.uid);  // so that those which exist have the lowest numbers
   }
@@ -165,12 +171,9 @@ const EntityStore& Engine::store() const { return *data_->store; }
 std::size_t Engine::bytes() const {
   const auto of = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
   std::size_t out = data_->bump.bytes() + data_->table.bytes() + of(data_->nodes) +
-                    of(data_->args) + of(data_->actions) + of(data_->conditions) +
-                    of(data_->policies) + of(data_->unscoped);
-  for (const Buckets* buckets :
-       {&data_->by_principal, &data_->by_resource, &data_->by_principal_type,
-        &data_->by_resource_type, &data_->by_action}) {
-    out += of(buckets->begin) + of(buckets->policies);
+                    of(data_->args) + of(data_->conditions) + of(data_->policies);
+  for (const Buckets& buckets : data_->index) {
+    out += of(buckets.begin) + of(buckets.candidates);
   }
   return out;
 }
@@ -181,6 +184,8 @@ Engine::Outcome Engine::Decide(const Request& request, Scratch& scratch) const {
     work.generation = data_->generation;
     work.table = NumberTable(&data_->table);
     work.seen.assign(data_->policies.size(), 0);
+    work.memo.assign(data_->memos, Compact());
+    work.memo_request.assign(data_->memos, 0);
     work.request = 0;
   }
   work.table.Clear();

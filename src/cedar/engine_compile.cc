@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "cedar/engine_data.h"
+#include "cedar/typechecker.h"
 
 namespace ringfence::cedar {
 namespace {
@@ -11,28 +12,90 @@ namespace {
 class Compiler {
  public:
   explicit Compiler(Engine::Data& engine)
-      : engine_(engine), compactor_(engine.table, engine.bump) {}
+      : engine_(engine), compactor_(engine.table, engine.bump, Compactor::Text::kCopied, &names_) {}
 
   void Run() {
-    for (const Policy& policy : engine_.set.policies()) {
-      Add(policy);
+    const std::vector<Policy>& policies = engine_.set.policies();
+    std::vector<CompiledPolicy> scopes;
+    scopes.reserve(policies.size());
+    for (const Policy& policy : policies) {
+      CompiledPolicy scope;
+      scope.number = static_cast<std::uint32_t>(scopes.size());
+      scope.effect = policy.body->effect;
+      scope.principal = Test(policy.body->principal, Slot::kPrincipal, policy.slots);
+      scope.resource = Test(policy.body->resource, Slot::kResource, policy.slots);
+      scopes.push_back(scope);
     }
-    Index();
+    // Compiled in the order of the index: what is tried together lies together.
+    for (const Filed& filed : File(scopes)) {
+      Add(filed, scopes[filed.number], *policies[filed.number].body);
+    }
+    for (std::size_t i = 0; i < kFilings; ++i) {
+      Finish(engine_.index[i], entries_[i]);
+    }
+    for (std::size_t i = 0; i < engine_.nodes.size(); ++i) {
+      Node& node = engine_.nodes[i];
+      if (uses_[i] > 1 && node.op != Op::kLiteral && node.op != Op::kVar) {
+        node.memo = engine_.memos++;
+      }
+    }
   }
 
  private:
-  void Add(const Policy& policy) {
-    const PolicyBody& body = *policy.body;
-    CompiledPolicy out;
-    out.effect = body.effect;
-    out.principal = Test(body.principal, Slot::kPrincipal, policy.slots);
-    out.resource = Test(body.resource, Slot::kResource, policy.slots);
-    out.action = body.action.kind;
-    out.actions = static_cast<std::uint32_t>(engine_.actions.size());
-    for (const EntityUid& uid : body.action.actions) {
-      engine_.actions.push_back(compactor_.Entity(uid));
+  struct Filed {
+    Filing filing = kByNothing;
+    std::uint32_t key = 0;
+    std::uint32_t number = 0;
+    auto operator<=>(const Filed&) const = default;
+  };
+  struct Entry {
+    std::uint32_t key = 0;
+    Candidate candidate;
+  };
+
+  // Each policy goes under the rarest thing that its scope asks for.
+  std::vector<Filed> File(const std::vector<CompiledPolicy>& scopes) const {
+    std::unordered_map<std::uint64_t, std::uint32_t> counts;
+    const auto filed = [](const ScopeTest& test, Filing entity, Filing type) {
+      return test.entity != kNone ? Filed{entity, test.entity, 0} : Filed{type, test.type, 0};
+    };
+    const auto count = [&](const Filed& at) -> std::uint32_t& {
+      return counts[std::uint64_t{at.filing} << 32U | at.key];
+    };
+    const auto by_principal = [&](const CompiledPolicy& scope) {
+      return filed(scope.principal, kByPrincipal, kByPrincipalType);
+    };
+    const auto by_resource = [&](const CompiledPolicy& scope) {
+      return filed(scope.resource, kByResource, kByResourceType);
+    };
+    for (const CompiledPolicy& scope : scopes) {
+      ++count(by_principal(scope));
+      ++count(by_resource(scope));
     }
-    out.action_count = static_cast<std::uint32_t>(body.action.actions.size());
+    std::vector<Filed> out;
+    out.reserve(scopes.size());
+    for (const CompiledPolicy& scope : scopes) {
+      const bool principal = scope.principal.kind != ScopeClause::Kind::kAny;
+      const bool resource = scope.resource.kind != ScopeClause::Kind::kAny;
+      const Filed first = by_principal(scope);
+      const Filed second = by_resource(scope);
+      Filed at;
+      if (principal && (!resource || count(first) <= count(second))) {
+        at = first;
+      } else if (resource) {
+        at = second;
+      } else if (engine_.set.policies()[scope.number].body->action.kind !=
+                 ActionClause::Kind::kAny) {
+        at.filing = kByAction;
+      }
+      at.number = scope.number;
+      out.push_back(at);
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+  void Add(const Filed& filed, CompiledPolicy policy, const PolicyBody& body) {
     std::vector<CompiledCondition> conditions;
     for (const Condition& condition : body.conditions) {
       const std::uint32_t node = Emit(*condition.body);
@@ -42,10 +105,37 @@ class Compiler {
         conditions.push_back({node, condition.when});
       }
     }
-    out.conditions = static_cast<std::uint32_t>(engine_.conditions.size());
-    out.condition_count = static_cast<std::uint32_t>(conditions.size());
+    policy.conditions = static_cast<std::uint32_t>(engine_.conditions.size());
+    policy.condition_count = static_cast<std::uint32_t>(conditions.size());
     engine_.conditions.insert(engine_.conditions.end(), conditions.begin(), conditions.end());
-    engine_.policies.push_back(out);
+    const auto index = static_cast<std::uint32_t>(engine_.policies.size());
+    if (body.action.kind == ActionClause::Kind::kAny) {
+      entries_[filed.filing].push_back({filed.key, {kNone, index}});
+    }
+    for (const EntityUid& uid : body.action.actions) {
+      const std::uint32_t action = compactor_.Entity(uid);
+      const bool below = body.action.kind != ActionClause::Kind::kEqual;
+      entries_[filed.filing].push_back({filed.filing == kByAction ? action : filed.key,
+                                        {below ? action | Candidate::kBelow : action, index}});
+    }
+    policy.repeated = body.action.actions.size() > 1;
+    engine_.policies.push_back(policy);
+  }
+
+  static void Finish(Buckets& out, std::vector<Entry>& entries) {
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const Entry& a, const Entry& b) { return a.key < b.key; });
+    if (entries.empty()) {
+      return;
+    }
+    out.begin.assign(entries.back().key + 2, 0);
+    for (const Entry& entry : entries) {
+      ++out.begin[entry.key + 1];
+      out.candidates.push_back(entry.candidate);
+    }
+    for (std::size_t i = 1; i < out.begin.size(); ++i) {
+      out.begin[i] += out.begin[i - 1];
+    }
   }
 
   ScopeTest Test(const ScopeClause& clause, Slot slot, const SlotValues& slots) {
@@ -61,12 +151,24 @@ class Compiler {
     return out;
   }
 
-  std::uint32_t Push(Node node, const std::vector<std::uint32_t>& args) {
-    node.args = static_cast<std::uint32_t>(engine_.args.size());
-    node.count = static_cast<std::uint32_t>(args.size());
-    engine_.args.insert(engine_.args.end(), args.begin(), args.end());
-    engine_.nodes.push_back(node);
-    return static_cast<std::uint32_t>(engine_.nodes.size() - 1);
+  // One node for all expressions that are the same, so that a request works each out once.
+  std::uint32_t Push(Node node, const std::vector<std::uint32_t>& args, std::string key) {
+    key += static_cast<char>(node.op);
+    key += static_cast<char>(node.var);
+    for (const std::uint32_t arg : args) {
+      key += ',' + std::to_string(arg);
+    }
+    const auto [found, fresh] =
+        known_.emplace(std::move(key), static_cast<std::uint32_t>(engine_.nodes.size()));
+    if (fresh) {
+      node.args = static_cast<std::uint32_t>(engine_.args.size());
+      node.count = static_cast<std::uint32_t>(args.size());
+      engine_.args.insert(engine_.args.end(), args.begin(), args.end());
+      engine_.nodes.push_back(node);
+      uses_.push_back(0);
+    }
+    ++uses_[found->second];
+    return found->second;
   }
 
   std::uint32_t Emit(const Expr& expr) {
@@ -80,8 +182,13 @@ class Compiler {
       const auto value = Evaluate(expr, kNobody, kNothing);
       node.op = Op::kLiteral;
       node.value = value.has_value() ? compactor_.Of(*value) : Compact();
-      return Push(node, {});
+      return Push(node, {}, "=" + ExprKey(expr));
     }
+    std::string key = Quoted(expr.text);
+    for (const std::string& name : expr.keys) {
+      key += Quoted(name);
+    }
+    key += expr.op == Op::kLike ? ToText(expr.pattern) : std::string();
     std::vector<std::uint32_t> order(expr.args.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) {
       order[i] = i;
@@ -120,7 +227,7 @@ class Compiler {
       const ExtensionFunction* function = FindExtensionFunction(expr.text);
       node.function = static_cast<std::uint32_t>(function - ExtensionFunctions().data());
     }
-    return Push(node, args);
+    return Push(node, args, std::move(key));
   }
 
   // Independent of request and entities. `in`, attributes and tags look at entities.
@@ -133,72 +240,12 @@ class Compiler {
                        [](const Expr* arg) { return Constant(*arg); });
   }
 
-  static Buckets Sorted(std::vector<std::pair<std::uint32_t, std::uint32_t>>& entries) {
-    std::sort(entries.begin(), entries.end());
-    entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
-    Buckets out;
-    if (entries.empty()) {
-      return out;
-    }
-    out.begin.assign(entries.back().first + 2, 0);
-    for (const auto& [key, policy] : entries) {
-      ++out.begin[key + 1];
-      out.policies.push_back(policy);
-    }
-    for (std::size_t i = 1; i < out.begin.size(); ++i) {
-      out.begin[i] += out.begin[i - 1];
-    }
-    return out;
-  }
-
-  // Each policy goes under the rarest thing that its scope asks for.
-  void Index() {
-    std::unordered_map<std::uint64_t, std::uint32_t> counts;
-    const auto key = [](std::uint64_t kind, std::uint32_t number) { return kind << 32U | number; };
-    const auto key_of = [&](std::uint64_t kind, const ScopeTest& test) {
-      return test.entity != kNone ? key(kind, test.entity) : key(kind + 1, test.type);
-    };
-    for (const CompiledPolicy& policy : engine_.policies) {
-      ++counts[key_of(0, policy.principal)];
-      ++counts[key_of(2, policy.resource)];
-    }
-    using Entries = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
-    Entries principals;
-    Entries resources;
-    Entries principal_types;
-    Entries resource_types;
-    Entries actions;
-    for (std::uint32_t i = 0; i < engine_.policies.size(); ++i) {
-      const CompiledPolicy& policy = engine_.policies[i];
-      const bool by_principal = policy.principal.kind != ScopeClause::Kind::kAny;
-      const bool by_resource = policy.resource.kind != ScopeClause::Kind::kAny;
-      const bool principal_rarer =
-          counts[key_of(0, policy.principal)] <= counts[key_of(2, policy.resource)];
-      if (by_principal && (!by_resource || principal_rarer)) {
-        const ScopeTest& test = policy.principal;
-        test.entity != kNone ? principals.emplace_back(test.entity, i)
-                             : principal_types.emplace_back(test.type, i);
-      } else if (by_resource) {
-        const ScopeTest& test = policy.resource;
-        test.entity != kNone ? resources.emplace_back(test.entity, i)
-                             : resource_types.emplace_back(test.type, i);
-      } else if (policy.action != ActionClause::Kind::kAny) {
-        for (std::uint32_t k = 0; k < policy.action_count; ++k) {
-          actions.emplace_back(engine_.actions[policy.actions + k], i);
-        }
-      } else {
-        engine_.unscoped.push_back(i);
-      }
-    }
-    engine_.by_principal = Sorted(principals);
-    engine_.by_resource = Sorted(resources);
-    engine_.by_principal_type = Sorted(principal_types);
-    engine_.by_resource_type = Sorted(resource_types);
-    engine_.by_action = Sorted(actions);
-  }
-
   Engine::Data& engine_;
+  Compactor::NameMap names_;
   Compactor compactor_;
+  std::array<std::vector<Entry>, kFilings> entries_;
+  std::unordered_map<std::string, std::uint32_t> known_;
+  std::vector<std::uint32_t> uses_;
 };
 
 }  // namespace

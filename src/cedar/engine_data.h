@@ -2,6 +2,7 @@
 
 // The compiled form of policies. For the engine's own files only.
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct Node {
   const Pattern* pattern = nullptr;
   const std::string_view* keys = nullptr;  // of kRecord, sorted as members are; of kHasPath
   std::uint32_t key_count = 0;             // of kHasPath
+  std::uint32_t memo = kNone;              // where its value is kept during a request, if shared
 };
 
 // One part of a scope, as numbers.
@@ -37,11 +39,10 @@ struct ScopeTest {
 struct CompiledPolicy {
   ScopeTest principal;
   ScopeTest resource;
-  ActionClause::Kind action = ActionClause::Kind::kAny;
   Effect effect = Effect::kPermit;
-  std::uint32_t actions = 0;  // where its actions begin
-  std::uint32_t action_count = 0;
-  std::uint32_t conditions = 0;  // where its conditions begin
+  bool repeated = false;     // the index has it more than once
+  std::uint32_t number = 0;  // its place in the policy set
+  std::uint32_t conditions = 0;
   std::uint32_t condition_count = 0;
 };
 
@@ -50,15 +51,33 @@ struct CompiledCondition {
   bool when = true;
 };
 
+// What the index holds: a policy, and the action that its scope asks for.
+struct Candidate {
+  static constexpr std::uint32_t kBelow = 1U << 31U;  // the action or one in it
+  std::uint32_t action = kNone;                       // kNone: any
+  std::uint32_t policy = 0;
+};
+
 // Policies by what their scope asks for, as one array with an entry for each key.
 struct Buckets {
-  std::vector<std::uint32_t> begin;     // by key; one more than there are keys
-  std::vector<std::uint32_t> policies;  // ascending within a key
-  std::span<const std::uint32_t> At(std::uint32_t key) const {
+  std::vector<std::uint32_t> begin;  // by key; one more than there are keys
+  std::vector<Candidate> candidates;
+  std::span<const Candidate> At(std::uint32_t key) const {
     return key + 1 < begin.size()
-               ? std::span(policies).subspan(begin[key], begin[key + 1] - begin[key])
-               : std::span<const std::uint32_t>();
+               ? std::span(candidates).subspan(begin[key], begin[key + 1] - begin[key])
+               : std::span<const Candidate>();
   }
+};
+
+// What a policy may be filed under.
+enum Filing : std::uint8_t {
+  kByPrincipal,
+  kByPrincipalType,
+  kByResource,
+  kByResourceType,
+  kByAction,
+  kByNothing,
+  kFilings,
 };
 
 struct EntityStore::Data {
@@ -79,15 +98,10 @@ struct Engine::Data {
   NumberTable table;  // entities and types that only policies name
   std::vector<Node> nodes;
   std::vector<std::uint32_t> args;
-  std::vector<std::uint32_t> actions;
   std::vector<CompiledCondition> conditions;
-  std::vector<CompiledPolicy> policies;
-  Buckets by_principal;       // key: entity
-  Buckets by_resource;        // key: entity
-  Buckets by_principal_type;  // key: type
-  Buckets by_resource_type;   // key: type
-  Buckets by_action;          // key: entity
-  std::vector<std::uint32_t> unscoped;
+  std::vector<CompiledPolicy> policies;  // in the order of the index
+  std::array<Buckets, kFilings> index;   // kByNothing: all under key 0
+  std::uint32_t memos = 0;               // how many nodes are kept during a request
 };
 
 struct Engine::Scratch::Data {
@@ -98,6 +112,8 @@ struct Engine::Scratch::Data {
   std::vector<std::uint32_t> forbids;
   std::vector<std::uint32_t> errors;
   std::vector<std::uint64_t> seen;  // by policy: the last request that looked at it
+  std::vector<Compact> memo;        // of shared nodes
+  std::vector<std::uint64_t> memo_request;
   std::uint64_t request = 0;
 };
 
@@ -113,7 +129,21 @@ class Machine {
         action_(Number(request.action)),
         resource_(Number(request.resource)) {}
 
-  Compact Of(std::uint32_t node);
+  Compact Of(std::uint32_t number) {
+    const Node& node = engine_.nodes[number];
+    if (node.op == Op::kLiteral) {
+      return node.value;
+    }
+    if (node.memo == kNone) {
+      return Compute(node);
+    }
+    if (scratch_.memo_request[node.memo] != scratch_.request) {
+      const Compact value = Compute(node);
+      scratch_.memo[node.memo] = value;
+      scratch_.memo_request[node.memo] = scratch_.request;
+    }
+    return scratch_.memo[node.memo];
+  }
   bool IsIn(std::uint32_t below, std::uint32_t above) const;
   std::uint32_t TypeOf(std::uint32_t entity) const { return scratch_.table.TypeOf(entity); }
   const CompactEntity* Find(std::uint32_t entity) const {
@@ -126,9 +156,11 @@ class Machine {
   std::uint32_t resource() const { return resource_; }
 
  private:
-  std::uint32_t Number(const EntityUid& uid) {
-    return Compactor(scratch_.table, scratch_.bump).Entity(uid);
+  Compactor Borrowing() {
+    return {scratch_.table, scratch_.bump, Compactor::Text::kBorrowed, nullptr};
   }
+  std::uint32_t Number(const EntityUid& uid) { return Borrowing().Entity(uid); }
+  Compact Compute(const Node& node);
   Compact Arg(const Node& node, std::uint32_t index) { return Of(engine_.args[node.args + index]); }
   Compact Context();
   Compact Logical(const Node& node);

@@ -143,13 +143,12 @@ bool Machine::IsIn(std::uint32_t below, std::uint32_t above) const {
 
 Compact Machine::Context() {
   if (context_.is(Kind::kError)) {
-    context_ = Compactor(scratch_.table, scratch_.bump).Of(request_.context);
+    context_ = Borrowing().Of(request_.context);
   }
   return context_;
 }
 
-Compact Machine::Of(std::uint32_t number) {
-  const Node& node = engine_.nodes[number];
+Compact Machine::Compute(const Node& node) {
   switch (node.op) {
     case Op::kLiteral:
       return node.value;
@@ -235,8 +234,7 @@ Compact Machine::ContextAttribute(const Node& node) {
   if (node.op == Op::kHasAttribute) {
     return Compact::Bool(found != record.end());
   }
-  return found == record.end() ? Failed()
-                               : Compactor(scratch_.table, scratch_.bump).Of(found->second);
+  return found == record.end() ? Failed() : Borrowing().Of(found->second);
 }
 
 Compact Machine::Attribute(const Node& node) {
@@ -411,7 +409,9 @@ Compact Machine::Call(const Node& node) {
   }
   std::array<Value, 2> values = {ToValue(arguments[0]), ToValue(arguments[1])};
   const auto made = CallExtension(function, std::span(values).first(function.arity));
-  return made.has_value() ? Compactor(scratch_.table, scratch_.bump).Of(*made) : Failed();
+  return made.has_value()
+             ? Compactor(scratch_.table, scratch_.bump, Compactor::Text::kCopied, nullptr).Of(*made)
+             : Failed();
 }
 
 }  // namespace ringfence::cedar

@@ -200,7 +200,7 @@ class Resolver {
         return Type::Entity(candidate);
       }
     }
-    if (raw.kind == RawType::Kind::kEntity && IsActionType(raw.name)) {
+    if (raw.kind != RawType::Kind::kCommon && IsActionType(raw.name)) {
       for (const std::string& candidate : Candidates(space, raw.name)) {
         if (std::any_of(schema_.actions.begin(), schema_.actions.end(),
                         [&](const auto& entry) { return entry.first.type == candidate; })) {
