@@ -16,7 +16,7 @@ LEVELS = {
     "base": 0,
     "os": 1, "crypto": 1, "gpu": 1,
     "net": 2, "model": 2,
-    "wire": 3, "store": 3,
+    "wire": 3, "store": 3, "cedar": 3,
     "audit": 4, "policy": 4,
     "identity": 5, "vault": 5, "fleet": 5, "image": 5, "unpack": 5, "resolve": 5,
     "lease": 6, "isolate": 6, "sense": 6, "detect": 6,

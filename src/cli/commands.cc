@@ -38,7 +38,8 @@ const CommandTable& AllCommands() {
          {RunCommands,    LeaseCommands,   StatusCommands, TenantCommands,      NodeCommands,
           GpuCommands,    ImageCommands,   AuditCommands,  AuditVerifyCommands, TokenCommands,
           PolicyCommands, NetworkCommands, ProveCommands,  DaemonCommands,      BackupCommands,
-          CdiCommands,    DoctorCommands,  ConfigCommands, CompletionCommands,  HelpCommands}) {
+          CdiCommands,    DoctorCommands,  CedarCommands,  ConfigCommands,      CompletionCommands,
+          HelpCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

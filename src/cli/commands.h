@@ -25,6 +25,7 @@ CommandTable ProveCommands();
 CommandTable ConfigCommands();
 CommandTable DaemonCommands();
 CommandTable BackupCommands();
+CommandTable CedarCommands();
 CommandTable DoctorCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
