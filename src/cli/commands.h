@@ -13,6 +13,8 @@ CommandTable LeaseCommands();
 CommandTable TenantCommands();
 CommandTable NodeCommands();
 CommandTable GpuCommands();
+CommandTable MigCommands();
+CommandTable PlaceCommands();
 CommandTable StatusCommands();
 CommandTable AuditCommands();
 CommandTable AuditVerifyCommands();
