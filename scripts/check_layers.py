@@ -18,7 +18,7 @@ LEVELS = {
     "net": 2, "model": 2,
     "wire": 3, "store": 3, "cedar": 3,
     "audit": 4, "policy": 4,
-    "identity": 5, "vault": 5, "fleet": 5, "image": 5, "unpack": 5, "resolve": 5,
+    "identity": 5, "vault": 5, "fleet": 5, "image": 5, "unpack": 5, "resolve": 5, "place": 5,
     "lease": 6, "isolate": 6, "sense": 6, "detect": 6,
     "respond": 7, "assure": 7, "backup": 7,
     "server": 8, "agent": 8, "jailer": 8, "worker": 8, "cli": 8,

@@ -15,6 +15,8 @@ CommandTable TenantCommands();
 CommandTable NodeCommands();
 CommandTable GpuCommands();
 CommandTable ImageCommands();
+CommandTable MigCommands();
+CommandTable PlaceCommands();
 CommandTable StatusCommands();
 CommandTable AuditCommands();
 CommandTable AuditVerifyCommands();
