@@ -36,8 +36,9 @@ const CommandTable& AllCommands() {
     CommandTable table;
     for (CommandTable (*piece)() :
          {RunCommands, LeaseCommands, StatusCommands, TenantCommands, NodeCommands, GpuCommands,
-          AuditCommands, AuditVerifyCommands, TokenCommands, PolicyCommands, DaemonCommands,
-          BackupCommands, DoctorCommands, ConfigCommands, CompletionCommands, HelpCommands}) {
+          AuditCommands, AuditVerifyCommands, RuleCommands, TokenCommands, PolicyCommands,
+          DaemonCommands, BackupCommands, DoctorCommands, ConfigCommands, CompletionCommands,
+          HelpCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

@@ -22,6 +22,7 @@ CommandTable ConfigCommands();
 CommandTable DaemonCommands();
 CommandTable BackupCommands();
 CommandTable DoctorCommands();
+CommandTable RuleCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
