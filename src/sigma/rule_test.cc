@@ -173,7 +173,7 @@ TEST(ReadRules, HeadErrors) {
 TEST(MakeReady, IdsAndNamesAreUnique) {
   const std::string rule = RuleText("    a: {F: x}\n    condition: a\n");
   EXPECT_TRUE(FirstProblem("name: n\n" + rule + "---\nname: n\n" + rule)
-                  .starts_with("test.yml:10: name: \"n\" is taken: test.yml:1"))
+                  .starts_with("test.yml:9: name: \"n\" is taken: test.yml:1"))
       << FirstProblem("name: n\n" + rule + "---\nname: n\n" + rule);
 }
 
