@@ -55,17 +55,15 @@ class GramIndex {
     void Size(std::size_t grams);
     void Put(std::uint32_t gram, std::uint32_t first, std::uint32_t count);
     static std::uint32_t Mix(std::uint32_t gram) { return gram * 0x9e3779b1U; }
-    bool Maybe(std::uint32_t gram) const {
-      const std::uint32_t h = Mix(gram) >> bits_shift;
-      return ((bits[h >> 6U] >> (h & 63U)) & 1U) != 0;
-    }
     const Slot* Find(std::uint32_t gram) const {
+      const Slot* all = slots.data();
+      const std::size_t mask = slots.size() - 1;
       std::size_t at = Mix(gram) >> slots_shift;
-      while (slots[at].count != 0) {
-        if (slots[at].gram == gram) {
-          return &slots[at];
+      while (all[at].count != 0) {
+        if (all[at].gram == gram) {
+          return all + at;
         }
-        at = (at + 1) & (slots.size() - 1);
+        at = (at + 1) & mask;
       }
       return nullptr;
     }
@@ -98,8 +96,9 @@ inline std::uint32_t LoadTwo(const char* at) {
 template <typename Hit, typename Maybe>
 void GramIndex::Check(const Slot& slot, std::string_view text, std::size_t at, const Hit& hit,
                       const Maybe& maybe) const {
-  for (std::uint32_t i = slot.first; i < slot.first + slot.count; ++i) {
-    const Entry& entry = entries_[i];
+  const Entry* entries = entries_.data() + slot.first;
+  for (std::uint32_t i = 0; i < slot.count; ++i) {
+    const Entry& entry = entries[i];
     if (at < entry.anchor || text.size() - (at - entry.anchor) < entry.length) {
       continue;
     }
@@ -120,26 +119,25 @@ void GramIndex::Check(const Slot& slot, std::string_view text, std::size_t at, c
 template <typename Hit, typename Maybe>
 void GramIndex::Scan(std::string_view text, const Hit& hit, const Maybe& maybe) const {
   const char* data = text.data();
-  if (four_.used && text.size() >= 4) {
-    for (std::size_t i = 0; i + 4 <= text.size(); ++i) {
-      const std::uint32_t gram = LoadFour(data + i);
-      if (four_.Maybe(gram)) [[unlikely]] {
-        if (const Slot* slot = four_.Find(gram)) {
+  const auto pass = [&](const Table& table, std::size_t width, const auto& load) {
+    if (!table.used || text.size() < width) {
+      return;
+    }
+    const std::uint64_t* bits = table.bits.data();  // this loop is where the time goes
+    const unsigned shift = table.bits_shift;
+    const std::size_t end = text.size() - width;
+    for (std::size_t i = 0; i <= end; ++i) {
+      const std::uint32_t gram = load(data + i);
+      const std::uint32_t h = Table::Mix(gram) >> shift;
+      if (((bits[h >> 6U] >> (h & 63U)) & 1U) != 0) [[unlikely]] {
+        if (const Slot* slot = table.Find(gram)) {
           Check(*slot, text, i, hit, maybe);
         }
       }
     }
-  }
-  if (two_.used && text.size() >= 2) {
-    for (std::size_t i = 0; i + 2 <= text.size(); ++i) {
-      const std::uint32_t gram = LoadTwo(data + i);
-      if (two_.Maybe(gram)) [[unlikely]] {
-        if (const Slot* slot = two_.Find(gram)) {
-          Check(*slot, text, i, hit, maybe);
-        }
-      }
-    }
-  }
+  };
+  pass(four_, 4, LoadFour);
+  pass(two_, 2, LoadTwo);
   for (const Entry& entry : singles_) {
     const char c = pool_[entry.text];
     const bool found = entry.mode == Mode::kStart ? text.starts_with(c)

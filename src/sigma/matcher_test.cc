@@ -64,26 +64,35 @@ const Case kCases[] = {
     {"{F|utf16|base64: cmd}", {R"({"F":"//5jAG0AZAA="})"}, {R"({"F":"YwBtAGQA"})"}},
     {"{F|wide: ab}", {R"({"F":"a\u0000b\u0000"})"}, {R"({"F":"ab"})"}},
     {"{F|contains|windash: ' -foo'}",
-     {R"({"F":"x -foo"})", R"({"F":"x /foo"})", "{\"F\":\"x \u2013foo\"}", "{\"F\":\"x \u2015FOO\"}"},
+     {R"({"F":"x -foo"})", R"({"F":"x /foo"})", "{\"F\":\"x \u2013foo\"}",
+      "{\"F\":\"x \u2015FOO\"}"},
      {R"({"F":"x foo"})", R"({"F":"x _foo"})"}},
-    {"{F|contains|windash: ' -a -b'}", {R"({"F":"x /a -b"})", "{\"F\":\" -a \u2014b\"}"}, {R"({"F":" a -b"})"}},
+    {"{F|contains|windash: ' -a -b'}",
+     {R"({"F":"x /a -b"})", "{\"F\":\" -a \u2014b\"}"},
+     {R"({"F":" a -b"})"}},
     {"{F|windash|contains: 'co-op'}", {R"({"F":"co-op"})"}, {R"({"F":"co/op"})"}},
-    {"{F|cidr: 10.0.0.0/8}", {R"({"F":"10.255.1.2"})", R"({"F":"::ffff:10.1.1.1"})"},
+    {"{F|cidr: 10.0.0.0/8}",
+     {R"({"F":"10.255.1.2"})", R"({"F":"::ffff:10.1.1.1"})"},
      {R"({"F":"11.0.0.1"})", R"({"F":"10.0.0"})", R"({"F":"x"})"}},
     {"{F|cidr: 192.168.4.0/23}", {R"({"F":"192.168.5.9"})"}, {R"({"F":"192.168.6.0"})"}},
-    {"{F|cidr: 'fe80::/10'}", {R"({"F":"fe80::1%eth0"})", R"({"F":"febf:ffff::"})"}, {R"({"F":"fec0::1"})"}},
+    {"{F|cidr: 'fe80::/10'}",
+     {R"({"F":"fe80::1%eth0"})", R"({"F":"febf:ffff::"})"},
+     {R"({"F":"fec0::1"})"}},
     {"{F|cidr: 0.0.0.0/0}", {R"({"F":"1.2.3.4"})"}, {R"({"F":"::1"})"}},
     {"{F|lt: 5}", {R"({"F":4.9})", R"({"F":"-1"})"}, {R"({"F":5})", R"({"F":"x"})", "{}"}},
     {"{F|lte: 5}", {R"({"F":5})"}, {R"({"F":5.1})"}},
     {"{F|gt: 5}", {R"({"F":6})"}, {R"({"F":5})"}},
     {"{F|gte: 5}", {R"({"F":[1,5]})"}, {R"({"F":4})"}},
-    {"{F|fieldref: G}", {R"({"F":"a","G":"A"})"}, {R"({"F":"a","G":"b"})", R"({"F":"a"})", R"({"G":"a"})"}},
+    {"{F|fieldref: G}",
+     {R"({"F":"a","G":"A"})"},
+     {R"({"F":"a","G":"b"})", R"({"F":"a"})", R"({"G":"a"})"}},
     {"{F|fieldref|cased: G}", {R"({"F":"a","G":"a"})"}, {R"({"F":"a","G":"A"})"}},
     {"{F|fieldref|startswith: G}", {R"({"F":"abc","G":"AB"})"}, {R"({"F":"abc","G":"bc"})"}},
     {"{F|fieldref|endswith: G}", {R"({"F":"abc","G":"bc"})"}, {R"({"F":"abc","G":"ab"})"}},
     {"{F|fieldref|contains: G}", {R"({"F":"abc","G":"b"})"}, {R"({"F":"abc","G":"x"})"}},
     {"{F|fieldref|neq: G}", {R"({"F":"a","G":"b"})"}, {R"({"F":"a","G":"a"})"}},
-    {"{F|hour: 7}", {R"({"F":"2025-11-27T07:22:22.03Z"})", R"({"F":"2025-11-27 07:22"})"},
+    {"{F|hour: 7}",
+     {R"({"F":"2025-11-27T07:22:22.03Z"})", R"({"F":"2025-11-27 07:22"})"},
      {R"({"F":"2025-11-27T08:22:22Z"})", R"({"F":"2025-11-27"})", R"({"F":"x"})"}},
     {"{F|hour|gte: 22}", {R"({"F":"2025-11-27T23:00:00Z"})"}, {R"({"F":"2025-11-27T21:59:00Z"})"}},
     {"{F|minute: 22}", {R"({"F":"2025-11-27T07:22:00Z"})"}, {R"({"F":"2025-11-27T07:21:00Z"})"}},
@@ -91,14 +100,19 @@ const Case kCases[] = {
     {"{F|week: 48}", {R"({"F":"2025-11-27"})"}, {R"({"F":"2025-12-01"})"}},
     {"{F|week: 1}", {R"({"F":"2024-12-30"})", R"({"F":"2026-01-04"})"}, {R"({"F":"2027-01-01"})"}},
     {"{F|month: 11}", {R"({"F":"2025/11/27"})"}, {R"({"F":"2025-10-27"})"}},
-    {"{F|year: 2023}", {R"({"F":1700000000})", R"({"F":1700000000000})"}, {R"({"F":"2024-01-01"})"}},
+    {"{F|year: 2023}",
+     {R"({"F":1700000000})", R"({"F":1700000000000})"},
+     {R"({"F":"2024-01-01"})"}},
     {"[one, 'two*three']",
      {R"({"x":"--ONE--"})", R"({"a":{"b":["q",{"c":"two and three"}]}})"},
      {R"({"one":"x"})", R"({"x":"two"})", "{}"}},
     {"[4104]", {R"({"x":4104})", R"({"x":"id 41045"})"}, {R"({"x":410})"}},
-    {"{'|all': [one, two]}", {R"({"x":"one two"})", R"({"x":"one","y":"two"})"}, {R"({"x":"one"})"}},
+    {"{'|all': [one, two]}",
+     {R"({"x":"one two"})", R"({"x":"one","y":"two"})"},
+     {R"({"x":"one"})"}},
     {"{'|re': 'o[n]e+'}", {R"({"x":{"y":"onee"}})"}, {R"({"x":"ONE"})"}},
-    {"{a.b.c: x}", {R"({"a":{"b":{"c":"x"}}})", R"({"a.b.c":"x"})", R"({"a":[{"b":{"c":"y"}},{"b":{"c":"x"}}]})"},
+    {"{a.b.c: x}",
+     {R"({"a":{"b":{"c":"x"}}})", R"({"a.b.c":"x"})", R"({"a":[{"b":{"c":"y"}},{"b":{"c":"x"}}]})"},
      {R"({"a":{"b.c":"x"}})", R"({"b":{"c":"x"}})"}},
     {"{F: 'ÄB*'}", {R"({"F":"äbx"})", R"({"F":"\u00c4b"})"}, {R"({"F":"ab"})"}},
     {"{Image|endswith: '\\x.exe', EventID: 1, Provider_Name: Sysmon}",
@@ -130,7 +144,8 @@ TEST(Matcher, Conditions) {
     std::string fails;
   };
   const std::string selections =
-      "    sel_a: {F|contains: aaaa}\n    sel_b: {F|contains: bbbb}\n    other: {F|contains: cccc}\n"
+      "    sel_a: {F|contains: aaaa}\n    sel_b: {F|contains: bbbb}\n    other: {F|contains: "
+      "cccc}\n"
       "    _hidden: {F|contains: dddd}\n";
   const std::vector<std::pair<std::string, std::vector<std::pair<std::string, bool>>>> kTable = {
       {"sel_a and sel_b or other", {{"c", true}, {"ab", true}, {"a", false}}},
@@ -172,14 +187,35 @@ TEST(Matcher, BadInputIsRefusedAndTheNextEventStillMatches) {
   for (std::size_t i = 0; i < kEventDepthMax + 5; ++i) {
     nested = "{\"a\":" + nested + "}";
   }
-  const std::string kBad[] = {
-      "", " ", "x", "{", "[1]", "1", "\"F\"", "null", "{\"F\":\"x\"", "{\"F\":\"x\"} {}",
-      "{\"F\":\"\xff\xfe\"}", "{\"F\":\"\xc3\"}", std::string("{\"F\":\"a\0b\"}", 12),
-      std::string("{\"F\":1}\0", 8), "{\"F\":1,\"F\":2}", "{\"a\":{\"b\":1,\"b\":1}}",
-      "{\"z\":[{\"k\":1,\"k\":2}]}", "{F:1}", "{\"F\":01}", "{\"F\":1e999}",
-      "{\"F\":123456789012345678901234567890}", deep, "{\"a\":" + deep, nested,
-      "{\"F\":\"" + std::string(kEventBytesMax, 'x') + "\"}", "{\"F\":\"\\ud800\"}",
-      "{\"F\":\"a\nb\"}", "{\"F\":nul}", "\xef\xbb\xbf[]"};
+  const std::string kBad[] = {"",
+                              " ",
+                              "x",
+                              "{",
+                              "[1]",
+                              "1",
+                              "\"F\"",
+                              "null",
+                              "{\"F\":\"x\"",
+                              "{\"F\":\"x\"} {}",
+                              "{\"F\":\"\xff\xfe\"}",
+                              "{\"F\":\"\xc3\"}",
+                              std::string("{\"F\":\"a\0b\"}", 12),
+                              std::string("{\"F\":1}\0", 8),
+                              "{\"F\":1,\"F\":2}",
+                              "{\"a\":{\"b\":1,\"b\":1}}",
+                              "{\"z\":[{\"k\":1,\"k\":2}]}",
+                              "{F:1}",
+                              "{\"F\":01}",
+                              "{\"F\":1e999}",
+                              "{\"F\":123456789012345678901234567890}",
+                              deep,
+                              "{\"a\":" + deep,
+                              nested,
+                              "{\"F\":\"" + std::string(kEventBytesMax, 'x') + "\"}",
+                              "{\"F\":\"\\ud800\"}",
+                              "{\"F\":\"a\nb\"}",
+                              "{\"F\":nul}",
+                              "\xef\xbb\xbf[]"};
   for (const std::string& bad : kBad) {
     EXPECT_FALSE(session.Match(bad).has_value()) << bad.substr(0, 80);
     const auto good = session.Match(R"({"F":"x"})");
@@ -194,7 +230,8 @@ TEST(Matcher, ManyStrangeKeysFillNothingUp) {
   Matcher::Session session(*matcher);
   for (int i = 0; i < 40'000; ++i) {
     const std::string n = std::to_string(i);
-    const auto matched = session.Match("{\"k" + n + "\":{\"a" + n + "\":1,\"b\":[{\"c\":2}]},\"F\":\"x\",\"G\":{\"H\":\"y\"}}");
+    const auto matched = session.Match("{\"k" + n + "\":{\"a" + n +
+                                       "\":1,\"b\":[{\"c\":2}]},\"F\":\"x\",\"G\":{\"H\":\"y\"}}");
     ASSERT_TRUE(matched.has_value());
     ASSERT_EQ((*matched)->size(), 1U);
     ASSERT_FALSE(session.Match("{\"q" + n + "\":1,\"q" + n + "\":2}").has_value());
@@ -206,7 +243,8 @@ TEST(Matcher, SeveralRulesShareTests) {
   std::string text;
   for (int i = 0; i < 50; ++i) {
     text += RuleText("    a: {F|contains: shared}\n    b: {N: " + std::to_string(i) +
-                     "}\n    condition: a and b\n") + "---\n";
+                     "}\n    condition: a and b\n") +
+            "---\n";
   }
   const RuleSet set = SetOf(text);
   const auto matcher = Matcher::Build(set);

@@ -248,6 +248,13 @@ class Run {
     return {};
   }
 
+  static void FillIn(std::string_view name, const std::string& value, std::string& text) {
+    for (std::size_t at = text.find(name); at != std::string::npos;
+         at = text.find(name, at + value.size())) {
+      text.replace(at, name.size(), value);
+    }
+  }
+
   void AddCondition(const Transformation& step) {
     Selection selection;
     selection.name = "_added_" + std::to_string(++added_);
@@ -255,6 +262,13 @@ class Run {
       Block block;
       block.kind = Block::Kind::kItem;
       block.item = item;
+      for (Scalar& value : block.item.values) {
+        if (step.templated && value.kind == Scalar::Kind::kText) {
+          FillIn("$category", rule_.logsource.category, value.text);
+          FillIn("$product", rule_.logsource.product, value.text);
+          FillIn("$service", rule_.logsource.service, value.text);
+        }
+      }
       selection.block.blocks.push_back(std::move(block));
     }
     for (std::string& condition : rule_.detection.conditions) {

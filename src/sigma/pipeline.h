@@ -73,6 +73,7 @@ struct Transformation {
   LogSource logsource;
   std::vector<Item> conditions;  // kAddCondition
   bool negated = false;
+  bool templated = false;            // $category, $product and $service stand for the rule's
   std::vector<std::string> include;  // placeholders; empty: all
 };
 

@@ -136,6 +136,7 @@ void ReadMapping(const YamlNode& node, const std::string& path, Transformation& 
 
 void ReadAdded(const YamlNode& node, const std::string& path, Transformation& out, Reader& reader) {
   out.negated = reader.Truth(node, "negated", path, false);
+  out.templated = reader.Truth(node, "template", path, false);
   const YamlNode* conditions = node.Find("conditions");
   if (conditions == nullptr || conditions->kind != YamlNode::Kind::kMap ||
       conditions->members.empty()) {

@@ -14,9 +14,9 @@ namespace {
 TEST(Fold, AsciiAndBeyond) {
   EXPECT_EQ(Fold("CMD.exe /C"), "cmd.exe /c");
   EXPECT_EQ(Fold("ÄÖÜ straße ΣΑΣ ЖЁ"), "äöü straße σασ жё");
-  EXPECT_EQ(Fold("\u212a"), "k");                  // the Kelvin sign
-  EXPECT_EQ(Fold("\u023a"), "\u2c65");             // becomes longer
-  EXPECT_EQ(Fold("[@`{"), "[@`{");                 // around the letters
+  EXPECT_EQ(Fold("\u212a"), "k");       // the Kelvin sign
+  EXPECT_EQ(Fold("\u023a"), "\u2c65");  // becomes longer
+  EXPECT_EQ(Fold("[@`{"), "[@`{");      // around the letters
   EXPECT_EQ(Fold(std::string("A\0B", 3)), std::string("a\0b", 3));
   EXPECT_EQ(Fold("\xf0\x9f"), "\xf0\x9f");  // cut: kept as it is
 }
@@ -35,7 +35,7 @@ TEST(Pattern, Escapes) {
   const auto shown = [](std::string_view text) {
     std::string out;
     for (const auto& part : Pattern::Parse(text).parts) {
-      out += part.kind == Pattern::Kind::kText ? "[" + part.text + "]"
+      out += part.kind == Pattern::Kind::kText  ? "[" + part.text + "]"
              : part.kind == Pattern::Kind::kAny ? "*"
                                                 : "?";
     }
