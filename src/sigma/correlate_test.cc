@@ -21,8 +21,8 @@ struct Ev {
 };
 
 // Times of what is reported, in seconds, with the group's first value: "12 ann".
-std::vector<std::string> Run(const std::string& rules, const std::vector<Ev>& events,
-                             EngineOptions options = {}) {
+std::vector<std::string> Reported(const std::string& rules, const std::vector<Ev>& events,
+                                  EngineOptions options = {}) {
   Engine engine(testing::SetOf(rules), options);
   std::vector<std::string> reported;
   std::uint64_t number = 0;
@@ -57,50 +57,51 @@ using Texts = std::vector<std::string>;
 
 TEST(Correlate, EventCount) {
   const std::string rules = Count("event_count", "{gte: 3}") + Base("a");
-  EXPECT_EQ(Run(rules, {{0, "a", By("x")},
-                        {1, "a", By("y")},
-                        {2, "a", By("x")},
-                        {3, "b", By("x")},
-                        {9, "a", By("x")},
-                        {10, "a", By("x")}}),
+  EXPECT_EQ(Reported(rules, {{0, "a", By("x")},
+                             {1, "a", By("y")},
+                             {2, "a", By("x")},
+                             {3, "b", By("x")},
+                             {9, "a", By("x")},
+                             {10, "a", By("x")}}),
             Texts{"9 x"});
-  EXPECT_EQ(Run(rules, {{0, "a", By("x")}, {6, "a", By("x")}, {12, "a", By("x")}}), Texts{});
-  EXPECT_EQ(Run(rules, {{0, "a"}, {1, "a"}, {2, "a"}}), Texts{});  // no group
-  EXPECT_EQ(Run(Count("event_count", "{gt: 3}") + Base("a"),
-                {{0, "a", By("x")}, {1, "a", By("x")}, {2, "a", By("x")}, {3, "a", By("x")}}),
+  EXPECT_EQ(Reported(rules, {{0, "a", By("x")}, {6, "a", By("x")}, {12, "a", By("x")}}), Texts{});
+  EXPECT_EQ(Reported(rules, {{0, "a"}, {1, "a"}, {2, "a"}}), Texts{});  // no group
+  EXPECT_EQ(Reported(Count("event_count", "{gt: 3}") + Base("a"),
+                     {{0, "a", By("x")}, {1, "a", By("x")}, {2, "a", By("x")}, {3, "a", By("x")}}),
             Texts{"3 x"});
 }
 
 TEST(Correlate, EventCountWithAnUpperBoundIsJudgedWhenTheWindowIsOver) {
   const std::string rules = Count("event_count", "{lt: 3}") + Base("a");
-  EXPECT_EQ(Run(rules, {{0, "a", By("x")}, {5, "a", By("x")}, {11, "z"}}), Texts{"10 x"});
-  EXPECT_EQ(Run(rules, {{0, "a", By("x")}, {1, "a", By("x")}, {2, "a", By("x")}, {11, "z"}}),
+  EXPECT_EQ(Reported(rules, {{0, "a", By("x")}, {5, "a", By("x")}, {11, "z"}}), Texts{"10 x"});
+  EXPECT_EQ(Reported(rules, {{0, "a", By("x")}, {1, "a", By("x")}, {2, "a", By("x")}, {11, "z"}}),
             Texts{});
-  EXPECT_EQ(Run(rules, {{0, "a", By("x")}, {5, "a", By("x")}}), Texts{});  // not over
-  EXPECT_EQ(Run(Count("event_count", "{eq: 2}") + Base("a"),
-                {{0, "a", By("x")}, {5, "a", By("x")}, {11, "z"}}),
+  EXPECT_EQ(Reported(rules, {{0, "a", By("x")}, {5, "a", By("x")}}), Texts{});  // not over
+  EXPECT_EQ(Reported(Count("event_count", "{eq: 2}") + Base("a"),
+                     {{0, "a", By("x")}, {5, "a", By("x")}, {11, "z"}}),
             Texts{"10 x"});
 }
 
 TEST(Correlate, ValueCount) {
   const std::string rules = Count("value_count", "{field: ip, gte: 2}") + Base("a");
-  EXPECT_EQ(Run(rules, {{0, "a", By("x") + ",\"ip\":1"},
-                        {1, "a", By("x") + ",\"ip\":1"},
-                        {2, "a", By("x") + ",\"ip\":2"}}),
+  EXPECT_EQ(Reported(rules, {{0, "a", By("x") + ",\"ip\":1"},
+                             {1, "a", By("x") + ",\"ip\":1"},
+                             {2, "a", By("x") + ",\"ip\":2"}}),
             Texts{"2 x"});
-  EXPECT_EQ(Run(rules, {{0, "a", By("x") + ",\"ip\":1"}, {1, "a", By("y") + ",\"ip\":2"}}),
+  EXPECT_EQ(Reported(rules, {{0, "a", By("x") + ",\"ip\":1"}, {1, "a", By("y") + ",\"ip\":2"}}),
             Texts{});
 }
 
 TEST(Correlate, SumsAveragesPercentiles) {
   const auto v = [](int value) { return By("x") + ",\"n\":" + std::to_string(value); };
   EXPECT_EQ(
-      Run(Count("value_sum", "{field: n, gt: 10}") + Base("a"),
+      Reported(
+          Count("value_sum", "{field: n, gt: 10}") + Base("a"),
           {{0, "a", v(5)}, {1, "a", v(5)}, {2, "a", v(1)}, {3, "a", By("x") + ",\"n\":\"q\""}}),
       Texts{"2 x"});
   const std::string average = Count("value_avg", "{field: n, gte: 40, lte: 60}") + Base("a");
-  EXPECT_EQ(Run(average, {{0, "a", v(10)}, {5, "a", v(90)}, {10, "z"}}), Texts{"10 x"});
-  EXPECT_EQ(Run(average, {{0, "a", v(90)}, {5, "a", v(90)}, {10, "z"}}), Texts{});
+  EXPECT_EQ(Reported(average, {{0, "a", v(10)}, {5, "a", v(90)}, {10, "z"}}), Texts{"10 x"});
+  EXPECT_EQ(Reported(average, {{0, "a", v(90)}, {5, "a", v(90)}, {10, "z"}}), Texts{});
   const std::string percentile =
       Count("value_percentile", "{field: n, percentile: 90, gt: 50}") + Base("a");
   std::vector<Ev> events;
@@ -109,9 +110,9 @@ TEST(Correlate, SumsAveragesPercentiles) {
   }
   events.push_back({6, "a", v(1000)});
   events.push_back({10, "z"});
-  EXPECT_EQ(Run(percentile, events), Texts{});  // nine of ten are at most 9
+  EXPECT_EQ(Reported(percentile, events), Texts{});  // nine of ten are at most 9
   events.insert(events.begin(), {0, "a", v(1000)});
-  EXPECT_EQ(Run(percentile, events), Texts{"10 x"});
+  EXPECT_EQ(Reported(percentile, events), Texts{"10 x"});
 }
 
 TEST(Correlate, Temporal) {
@@ -119,15 +120,16 @@ TEST(Correlate, Temporal) {
       "title: C\ncorrelation:\n    type: temporal\n    rules: [a, b]\n"
       "    group-by: [user]\n    timespan: 10s\n" +
       Base("a") + Base("b");
-  EXPECT_EQ(Run(two, {{0, "b", By("x")}, {9, "a", By("x")}}), Texts{"9 x"});
-  EXPECT_EQ(Run(two, {{0, "b", By("x")}, {11, "a", By("x")}}), Texts{});
-  EXPECT_EQ(Run(two, {{0, "b", By("x")}, {1, "a", By("y")}}), Texts{});
+  EXPECT_EQ(Reported(two, {{0, "b", By("x")}, {9, "a", By("x")}}), Texts{"9 x"});
+  EXPECT_EQ(Reported(two, {{0, "b", By("x")}, {11, "a", By("x")}}), Texts{});
+  EXPECT_EQ(Reported(two, {{0, "b", By("x")}, {1, "a", By("y")}}), Texts{});
   std::string ordered = two;
   ordered.replace(ordered.find("temporal"), 8, "temporal_ordered");
-  EXPECT_EQ(Run(ordered, {{0, "b", By("x")}, {1, "a", By("x")}}), Texts{});
-  EXPECT_EQ(Run(ordered, {{0, "a", By("x")}, {1, "a", By("x")}, {2, "b", By("x")}}), Texts{"2 x"});
-  EXPECT_EQ(Run(Count("temporal", "{gte: 2}", "[a, b, d]") + Base("a") + Base("b") + Base("d"),
-                {{0, "a", By("x")}, {1, "d", By("x")}}),
+  EXPECT_EQ(Reported(ordered, {{0, "b", By("x")}, {1, "a", By("x")}}), Texts{});
+  EXPECT_EQ(Reported(ordered, {{0, "a", By("x")}, {1, "a", By("x")}, {2, "b", By("x")}}),
+            Texts{"2 x"});
+  EXPECT_EQ(Reported(Count("temporal", "{gte: 2}", "[a, b, d]") + Base("a") + Base("b") + Base("d"),
+                     {{0, "a", By("x")}, {1, "d", By("x")}}),
             Texts{"1 x"});
 }
 
@@ -137,15 +139,15 @@ TEST(Correlate, AliasesJoinDifferentFields) {
       "    group-by: [who]\n    timespan: 10s\n    aliases:\n        who:\n"
       "            a: src\n            b: dst\n" +
       Base("a") + Base("b");
-  EXPECT_EQ(Run(rules, {{0, "a", ",\"src\":1,\"dst\":2"}, {1, "b", ",\"src\":2,\"dst\":1"}}),
+  EXPECT_EQ(Reported(rules, {{0, "a", ",\"src\":1,\"dst\":2"}, {1, "b", ",\"src\":2,\"dst\":1"}}),
             Texts{"1 1"});
-  EXPECT_EQ(Run(rules, {{0, "a", ",\"src\":1,\"dst\":2"}, {1, "b", ",\"src\":1,\"dst\":2"}}),
+  EXPECT_EQ(Reported(rules, {{0, "a", ",\"src\":1,\"dst\":2"}, {1, "b", ",\"src\":1,\"dst\":2"}}),
             Texts{});
 }
 
 TEST(Correlate, GenerateReportsTheRulesToo) {
-  EXPECT_EQ(Run("generate: true\n" + Count("event_count", "{gte: 2}") + Base("a"),
-                {{0, "a", By("x")}, {1, "a", By("x")}}),
+  EXPECT_EQ(Reported("generate: true\n" + Count("event_count", "{gte: 2}") + Base("a"),
+                     {{0, "a", By("x")}, {1, "a", By("x")}}),
             (Texts{"a", "a", "1 x"}));
 }
 
@@ -155,7 +157,8 @@ TEST(Correlate, CorrelationsOfCorrelations) {
       "    group-by: [user]\n    timespan: 60s\n---\n" +
       Count("event_count", "{gte: 2}") + Base("a") + Base("b");
   EXPECT_EQ(
-      Run(rules, {{0, "a", By("x")}, {1, "a", By("x")}, {30, "b", By("y")}, {31, "b", By("x")}}),
+      Reported(rules,
+               {{0, "a", By("x")}, {1, "a", By("x")}, {30, "b", By("y")}, {31, "b", By("x")}}),
       Texts{"31 x"});
 }
 

@@ -26,7 +26,8 @@ struct RegressionCase {
 
 std::vector<RegressionCase> CasesIn(const std::string& folder) {
   std::vector<RegressionCase> cases;
-  for (const std::string& file : FindFiles(folder, {".json"}).value()) {
+  const std::vector<std::string> files = FindFiles(folder, {".json"}).value();
+  for (const std::string& file : files) {
     const Json json = ParseJson(os::ReadText(file, 1 << 20U).value(), 1 << 20U).value();
     RegressionCase one{json.at("rule_id").as_string().c_str(), {}};
     for (const Json& event : json.at("events").as_array()) {
@@ -161,7 +162,8 @@ TEST(Content, OurRulesDoWhatTheirTestsSay) {
   const RuleSet set = LoadAll(folder);
   EXPECT_TRUE(set.left_out.empty());
   std::size_t rules = 0;
-  for (const std::string& file : FindFiles(folder, {".yml"}).value()) {
+  const std::vector<std::string> files = FindFiles(folder, {".yml"}).value();
+  for (const std::string& file : files) {
     if (file.ends_with(".test.yml")) {
       continue;
     }
@@ -181,8 +183,10 @@ TEST(Content, OurRulesDoWhatTheirTestsSay) {
 
 TEST(Content, PipelinesAreRight) {
   std::vector<Problem> problems;
-  for (const std::string& file :
-       FindFiles(std::string(RINGFENCE_SOURCE_DIR) + "/content/pipelines", {".yml"}).value()) {
+  const std::vector<std::string> files =
+      FindFiles(std::string(RINGFENCE_SOURCE_DIR) + "/content/pipelines", {".yml"}).value();
+  EXPECT_FALSE(files.empty());
+  for (const std::string& file : files) {
     EXPECT_TRUE(Pipeline::Read(os::ReadText(file, 1 << 20U).value(), file, problems)) << file;
   }
   EXPECT_TRUE(problems.empty());
