@@ -16,7 +16,7 @@ LEVELS = {
     "base": 0,
     "os": 1, "crypto": 1, "gpu": 1,
     "net": 2, "model": 2,
-    "wire": 3, "store": 3, "cedar": 3,
+    "wire": 3, "store": 3, "cedar": 3, "sigma": 3,
     "audit": 4, "policy": 4,
     "identity": 5, "vault": 5, "fleet": 5, "image": 5, "unpack": 5, "resolve": 5, "place": 5,
     "lease": 6, "isolate": 6, "sense": 6, "detect": 6,
@@ -41,7 +41,7 @@ DOORS = [  # the first that matches decides
     Door(r"openssl/.*", {"crypto", "net"}, "OpenSSL"),
     Door(r"boost/(asio|beast).*", {"net"}, "Asio and Beast"),
     Door(r"yaml-cpp/.*", {"wire"}, "yaml-cpp"),
-    Door(r"archive(_entry)?\.h", {"unpack"}, "libarchive"),
+
     Door(r"sqlite3\.h", {"store"}, "SQLite"),
     Door(r"libpq(-fe|/.*)?\.h", {"store"}, "libpq"),
 ]

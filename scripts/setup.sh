@@ -10,8 +10,9 @@ packages_of() {
     build) say g++ cmake ninja-build ccache pkg-config libboost1.81-dev libboost-json1.81-dev \
                libssl-dev libsqlite3-dev libpq-dev libyaml-cpp-dev libseccomp-dev \
                libnftables-dev libarchive-dev ;;
+               libre2-dev libsimdjson-dev ;;
     run) say runc ;;
-    bench) say python3 util-linux ;;
+    bench) say python3 python3-yaml util-linux ;;
     test) say libgtest-dev python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql \
               dpkg-dev binutils lintian busybox-static systemd man-db bash zsh fish podman ;;
     package) say dpkg-dev binutils ;;

@@ -29,6 +29,7 @@ CommandTable DaemonCommands();
 CommandTable BackupCommands();
 CommandTable CedarCommands();
 CommandTable DoctorCommands();
+CommandTable RuleCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
