@@ -25,6 +25,7 @@ CommandTable ConfigCommands();
 CommandTable DaemonCommands();
 CommandTable BackupCommands();
 CommandTable DoctorCommands();
+CommandTable AdvisoryCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
