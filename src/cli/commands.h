@@ -26,6 +26,7 @@ CommandTable DaemonCommands();
 CommandTable BackupCommands();
 CommandTable DoctorCommands();
 CommandTable AdvisoryCommands();
+CommandTable AssessCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
