@@ -54,6 +54,9 @@ put_configuration() {
   for file in content/runtimes/*; do
     put 0644 "$file" "/usr/share/ringfence/runtimes/${file##*/}"
   done
+  for file in content/checks/*; do
+    put 0644 "$file" "/usr/share/ringfence/checks/${file##*/}"
+  done
   install -d "$root/var/lib/ringfence"
 }
 

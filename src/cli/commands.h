@@ -30,6 +30,8 @@ CommandTable BackupCommands();
 CommandTable CedarCommands();
 CommandTable DoctorCommands();
 CommandTable RuleCommands();
+CommandTable AdvisoryCommands();
+CommandTable AssessCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 

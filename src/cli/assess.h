@@ -1,0 +1,38 @@
+#pragma once
+
+// What `ringfence assess` and `ringfence check` share.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "assure/assess_report.h"
+#include "assure/check_run.h"
+#include "cli/command.h"
+#include "cli/console.h"
+
+namespace ringfence::cli {
+
+// Everything that a run needs; the pieces refer to each other, so it stays where it is made.
+struct Bench {
+  std::vector<assure::CheckSpec> checks;
+  std::unique_ptr<assure::MachineView> machine;
+  assure::BulletinSet bulletins;
+  std::unique_ptr<assure::AdvisoryIndex> index;
+  std::vector<assure::CheckException> exceptions;
+  assure::ReportHead head;
+
+  assure::ProbeContext Context() const { return {*machine, index.get(), head.when}; }
+};
+Status SetUp(Invocation& invocation, Bench& bench);
+
+// The options of these commands, by name.
+OptionSpec AssessOption(std::string_view name);
+
+// The rank from which on a failure counts, by --fail-on; without it none does.
+Result<int> FailRankOf(const Parsed& parsed);
+
+std::string Coloured(const Console& console, assure::Standing standing, const std::string& text);
+void PrintResults(Console& console, const assure::Assessment& assessment);
+
+}  // namespace ringfence::cli
