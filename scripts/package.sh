@@ -53,6 +53,9 @@ put_configuration() {
   for file in content/runtimes/*; do
     put 0644 "$file" "/usr/share/ringfence/runtimes/${file##*/}"
   done
+  for file in content/mappings/*; do
+    put 0644 "$file" "/usr/share/ringfence/mappings/${file##*/}"
+  done
   install -d "$root/var/lib/ringfence"
 }
 

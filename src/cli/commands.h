@@ -17,6 +17,8 @@ CommandTable ImageCommands();
 CommandTable StatusCommands();
 CommandTable AuditCommands();
 CommandTable AuditVerifyCommands();
+CommandTable AnomalyCommands();
+CommandTable IntelCommands();
 CommandTable TokenCommands();
 CommandTable PolicyCommands();
 CommandTable NetworkCommands();
