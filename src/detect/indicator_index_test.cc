@@ -61,9 +61,9 @@ TEST(IndicatorIndex, AddressesAsAPlainSearchFindsThem) {
 
 TEST(IndicatorIndex, DomainsAndWhatIsBelowThem) {
   std::mt19937 dice(2);
-  const auto name = [&](unsigned labels) {
+  const auto name = [&](unsigned long labels) {
     std::string text = "example";
-    for (unsigned i = 0; i < labels; ++i) {
+    for (unsigned long i = 0; i < labels; ++i) {
       text = std::string(1, static_cast<char>('a' + dice() % 3)) + "." + text;
     }
     return text;
