@@ -10,6 +10,7 @@ export RINGFENCE_BUILD_DIR=$ROOT/build/release PYTHONDONTWRITEBYTECODE=1 LEDGER=
 known=0
 for name in memory run_latency audit api place verify tessera growth; do
 for name in memory run_latency audit api sigma verify tessera growth; do
+for name in memory detect run_latency audit api verify tessera growth; do
   case "${BENCH:-}" in
     "") [ "$name" != tessera ] && [ "$name" != growth ] || continue ;;
     "$name") ;;
@@ -27,3 +28,4 @@ done
 [ "$known" = 1 ] ||
   die "no benchmark \"$BENCH\"" "there are memory, run_latency, audit, api, place, verify, tessera and growth"
   die "no benchmark \"$BENCH\"" "there are memory, run_latency, audit, api, sigma, verify, tessera and growth"
+  die "no benchmark \"$BENCH\"" "there are memory, detect, run_latency, audit, api, verify, tessera and growth"

@@ -11,6 +11,7 @@ packages_of() {
                libssl-dev libsqlite3-dev libpq-dev libyaml-cpp-dev libseccomp-dev \
                libnftables-dev libarchive-dev ;;
                libre2-dev libsimdjson-dev ;;
+               libnftables-dev libarchive-dev libre2-dev ;;
     run) say runc ;;
     bench) say python3 python3-yaml util-linux ;;
     test) say libgtest-dev python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql \

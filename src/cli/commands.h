@@ -20,6 +20,8 @@ CommandTable PlaceCommands();
 CommandTable StatusCommands();
 CommandTable AuditCommands();
 CommandTable AuditVerifyCommands();
+CommandTable AnomalyCommands();
+CommandTable IntelCommands();
 CommandTable TokenCommands();
 CommandTable PolicyCommands();
 CommandTable NetworkCommands();
