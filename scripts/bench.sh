@@ -8,9 +8,7 @@ is_root || die "the benchmarks start a node, which needs root for its jailer" "r
 export RINGFENCE_BUILD_DIR=$ROOT/build/release PYTHONDONTWRITEBYTECODE=1 LEDGER=1
 
 known=0
-for name in memory run_latency audit api place verify tessera growth; do
-for name in memory run_latency audit api sigma verify tessera growth; do
-for name in memory detect run_latency audit api verify tessera growth; do
+for name in memory run_latency audit api verify place sigma detect tessera growth; do
   case "${BENCH:-}" in
     "") [ "$name" != tessera ] && [ "$name" != growth ] || continue ;;
     "$name") ;;
@@ -26,6 +24,5 @@ for name in memory detect run_latency audit api verify tessera growth; do
   fi
 done
 [ "$known" = 1 ] ||
-  die "no benchmark \"$BENCH\"" "there are memory, run_latency, audit, api, place, verify, tessera and growth"
-  die "no benchmark \"$BENCH\"" "there are memory, run_latency, audit, api, sigma, verify, tessera and growth"
-  die "no benchmark \"$BENCH\"" "there are memory, detect, run_latency, audit, api, verify, tessera and growth"
+  die "no benchmark \"$BENCH\"" \
+    "there are memory, run_latency, audit, api, verify, place, sigma, detect, tessera and growth"

@@ -41,7 +41,9 @@ DOORS = [  # the first that matches decides
     Door(r"openssl/.*", {"crypto", "net"}, "OpenSSL"),
     Door(r"boost/(asio|beast).*", {"net"}, "Asio and Beast"),
     Door(r"yaml-cpp/.*", {"wire"}, "yaml-cpp"),
-
+    Door(r"archive(_entry)?\.h", {"unpack"}, "libarchive"),
+    Door(r"re2/.*", {"sigma", "detect"}, "RE2"),
+    Door(r"simdjson\.h", {"sigma"}, "simdjson"),
     Door(r"sqlite3\.h", {"store"}, "SQLite"),
     Door(r"libpq(-fe|/.*)?\.h", {"store"}, "libpq"),
 ]

@@ -56,6 +56,7 @@ put_configuration() {
   done
   for file in content/checks/*; do
     put 0644 "$file" "/usr/share/ringfence/checks/${file##*/}"
+  done
   for file in content/mappings/*; do
     put 0644 "$file" "/usr/share/ringfence/mappings/${file##*/}"
   done
