@@ -232,6 +232,9 @@ Outcome AttackChip(const Input& input) {
                             std::to_string(tally.words) + " words, " +
                             std::to_string(tally.not_zero_words) + " were not zero, " +
                             std::to_string(tally.secret_words) + " were the neighbour's";
+  if (tally.secret_words == 0 && search.hashes == kHashesMax) {
+    return CannotTry(words + "; too many different ones to look at them all");
+  }
   return tally.secret_words > 0 ? Leaked(tally.secret_words * 4, words) : Held(words);
 }
 

@@ -138,6 +138,8 @@ class Finder {
   }
   std::uint64_t found() const { return found_; }
   std::uint64_t not_zero() const { return not_zero_; }
+  // There was too much else to look at all of it.
+  bool gave_up() const { return found_ == 0 && hashes_ == kHashesMax; }
 
  private:
   void Chunk(std::string_view chunk) {
@@ -186,6 +188,9 @@ Outcome AttackLeftoverMemory(const Input& input) {
   }
   const std::string words = std::to_string(read) + " bytes of the card were read, " +
                             std::to_string(finder.not_zero()) + " were not zero";
+  if (finder.gave_up()) {
+    return CannotTry(words + ", too many different ones to look at them all");
+  }
   return finder.found() > 0 ? Leaked(finder.found(), words + ", and the secret is among them")
                             : Held(words + ", and the secret is not among them");
 }

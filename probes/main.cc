@@ -94,13 +94,14 @@ int KeepBusy(Victim& victim, const sigset_t& signals, std::int64_t from) {
   std::int64_t gap_max = 0;
   std::uint64_t rounds = 0;
   int number = -1;
+  // A last round after the signal: whoever sent it has seen us at work until then.
   while (number < 0 && victim.broken.empty()) {
+    number = sigtimedwait(&signals, nullptr, &at_once);
     victim.busy(victim);
     const std::int64_t now = Now();
     gap_max = std::max(gap_max, now - until);
     until = now;
     ++rounds;
-    number = sigtimedwait(&signals, nullptr, &at_once);
   }
   Say("{\"rounds\":" + std::to_string(rounds) + ",\"from_ns\":" + std::to_string(from) +
       ",\"until_ns\":" + std::to_string(until) + ",\"gap_ns_max\":" + std::to_string(gap_max) +

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -168,39 +169,64 @@ Outcome AttackAbstract(const Input& input) {
                                               : Held("somebody else answers there");
 }
 
-// Those of programs that would do as they are told, wherever a mount shows them.
-Outcome AttackServiceSocket(const Input& input) {
-  std::vector<std::string> wanted = {"/run/docker.sock", "/run/containerd/containerd.sock",
-                                     "/run/systemd/private", "/run/dbus/system_bus_socket",
-                                     "/run/crio/crio.sock"};
-  if (!input.Get("agent_socket").empty()) {
-    wanted.insert(wanted.begin(), input.Get("agent_socket"));
-  }
+// Where a mount of the box shows something of the host's, "" for the box itself.
+std::vector<std::string> Roots() {
   std::vector<std::string> roots = {""};
   std::string mounts;
   (void)ReadFile("/proc/self/mounts", std::size_t{1} << 20U, mounts);
   std::istringstream lines(mounts);
   for (std::string source, at, rest; lines >> source >> at && std::getline(lines, rest);) {
-    if (at != "/" && !at.starts_with("/proc") && !at.starts_with("/sys")) {
+    if (at != "/" && !at.starts_with("/proc") && !at.starts_with("/sys") &&
+        !at.starts_with("/dev")) {
       roots.push_back(at);
     }
   }
+  return roots;
+}
+
+// Sockets of programs that would do as they are told, and whatever else lies where services have
+// theirs.
+std::vector<std::string> ServiceSockets(const std::string& root, const std::string& told) {
+  constexpr std::size_t kPathsMax = 256;
+  std::vector<std::string> paths;
+  for (const std::string& path :
+       {told, std::string("/run/docker.sock"), std::string("/run/containerd/containerd.sock"),
+        std::string("/run/systemd/private"), std::string("/run/dbus/system_bus_socket")}) {
+    if (!path.empty()) {
+      paths.push_back(root + path);
+    }
+  }
+  const auto add = [&paths](const std::string& path) {
+    struct stat facts{};
+    if (paths.size() < kPathsMax && lstat(path.c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode)) {
+      paths.push_back(path);
+    }
+  };
+  for (const std::string& name : ListFolder(root + "/run")) {
+    add(root + "/run/" + name);
+    for (const std::string& inner : ListFolder(root + "/run/" + name)) {
+      add(root + "/run/" + name + "/" + inner);
+    }
+  }
+  return paths;
+}
+
+Outcome AttackServiceSocket(const Input& input) {
   std::string refused = "none of them is in the box";
-  for (const std::string& root : roots) {
-    for (const std::string& path : wanted) {
+  for (const std::string& root : Roots()) {
+    for (const std::string& path : ServiceSockets(root, input.Get("agent_socket"))) {
       sockaddr_un at{};
       at.sun_family = AF_UNIX;
-      const std::string whole = root + path;
-      if (whole.size() >= sizeof at.sun_path) {
+      if (path.size() >= sizeof at.sun_path) {
         continue;
       }
-      std::memcpy(at.sun_path, whole.c_str(), whole.size() + 1);
+      std::memcpy(at.sun_path, path.c_str(), path.size() + 1);
       const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       const int error = Connect(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at);
       if (error == 0) {
-        return Leaked(0, "connected to " + whole);
+        return Leaked(0, "connected to " + path);
       }
-      refused = error == ENOENT || error == ENOTDIR ? refused : whole + ": " + Words(error);
+      refused = error == ENOENT || error == ENOTDIR ? refused : path + ": " + Words(error);
     }
   }
   return Held(refused);

@@ -73,7 +73,8 @@ std::vector<Probe> SocketProbes() {
        .what = "Connects to the sockets of the agent, docker, containerd, systemd or D-Bus",
        .classes = EveryClass(),
        .control = {Wall::kHostRoot, Wall::kUserNamespace, Wall::kCapabilities},
-       .facts = {"agent_socket"}},
+       .facts = {"agent_socket"},
+       .needs = "a service of the host with a socket in /run"},
   };
 }
 

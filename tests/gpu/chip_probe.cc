@@ -38,6 +38,7 @@ using std::chrono::milliseconds;
 using Words = std::vector<std::string>;
 constexpr std::size_t kLineBytesMax = 1 << 20U;
 constexpr milliseconds kDaemonTime{10000};
+constexpr int kAgainMax = 2;
 
 // A process with its output to read. Killed with this object if it still runs.
 class Process {
@@ -192,6 +193,17 @@ Ran RunPair(const Setup& setup, bool alive) {
   return ran;
 }
 
+// Again, and for longer, where a busy machine kept the victim from its work for as long as the
+// attack.
+Ran RunOverlapping(Setup setup) {
+  Ran ran = RunPair(setup, true);
+  for (int again = 0; again < kAgainMax && ran.well && !ran.overlapped; ++again) {
+    setup.milliseconds += "0";
+    ran = RunPair(setup, true);
+  }
+  return ran;
+}
+
 // An MPS daemon for this program alone, or what the stand-in takes for one.
 class Daemon {
  public:
@@ -251,7 +263,7 @@ int Check(Setup setup, bool simulated) {
   const Words plain = setup.environment;
   // Whatever daemon the machine has: these two are not its clients.
   setup.environment.push_back("CUDA_MPS_PIPE_DIRECTORY=" + folder + "/none");
-  const Ran time = RunPair(setup, true);
+  const Ran time = RunOverlapping(setup);
   Ran mps;
   Ran after;
   {
@@ -259,7 +271,7 @@ int Check(Setup setup, bool simulated) {
     setup.environment = plain;
     setup.environment.insert(setup.environment.end(), daemon.environment().begin(),
                              daemon.environment().end());
-    mps = RunPair(setup, true);
+    mps = RunOverlapping(setup);
     after = RunPair(setup, false);
   }
   std::filesystem::remove_all(folder);
