@@ -1,7 +1,9 @@
 // How fast the Cedar engine decides: 10,000 policies, 100,000 entities, one core. Every decision is
 // timed by itself, from the request as text ids to the list of determining policies.
 //
-// usage: cedar [--requests N] [--dump DIR]
+// usage: cedar [--requests N] [--distinct N] [--dump DIR]
+// --distinct: so many different requests, again and again (all of them by default): few stay in the
+// caches, many show what memory costs.
 // --dump writes policies.cedar, entities.json and requests.json, for another implementation.
 
 #include <algorithm>
@@ -170,10 +172,13 @@ double Milliseconds(Clock::duration time) {
 
 int main(int argc, char** argv) {
   std::size_t count = 200'000;
+  std::size_t distinct = SIZE_MAX;
   std::string folder;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--requests") == 0) {
       count = std::stoul(argv[i + 1]);
+    } else if (std::strcmp(argv[i], "--distinct") == 0) {
+      distinct = std::stoul(argv[i + 1]);
     } else if (std::strcmp(argv[i], "--dump") == 0) {
       folder = argv[i + 1];
     }
@@ -187,7 +192,7 @@ int main(int argc, char** argv) {
   }
   std::vector<cedar::Request> requests;
   for (std::size_t i = 0; i < count; ++i) {
-    requests.push_back(world.Request());
+    requests.push_back(i < distinct ? world.Request() : requests[i % distinct]);
   }
   if (!folder.empty()) {
     Dump(folder, text, *entities, requests);

@@ -84,14 +84,13 @@ class Decider {
       }
       scratch_.seen[index] = scratch_.request;
     }
-    for (std::uint32_t i = 0; i < policy.condition_count; ++i) {
-      const CompiledCondition& condition = engine_.conditions[policy.conditions + i];
-      const Compact value = machine_.Of(condition.node);
+    if (policy.condition != kNone) {
+      const Compact value = machine_.Of(policy.condition);
       if (!value.is(Compact::Kind::kBool)) {
         scratch_.errors.push_back(policy.number);
         return;
       }
-      if ((value.number != 0) != condition.when) {
+      if (value.number == 0) {
         return;
       }
     }
@@ -171,7 +170,7 @@ const EntityStore& Engine::store() const { return *data_->store; }
 std::size_t Engine::bytes() const {
   const auto of = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
   std::size_t out = data_->bump.bytes() + data_->table.bytes() + of(data_->nodes) +
-                    of(data_->args) + of(data_->conditions) + of(data_->policies);
+                    of(data_->args) + of(data_->policies) + of(data_->names) + of(data_->patterns);
   for (const Buckets& buckets : data_->index) {
     out += of(buckets.begin) + of(buckets.candidates);
   }

@@ -96,18 +96,20 @@ class Compiler {
   }
 
   void Add(const Filed& filed, CompiledPolicy policy, const PolicyBody& body) {
-    std::vector<CompiledCondition> conditions;
     for (const Condition& condition : body.conditions) {
-      const std::uint32_t node = Emit(*condition.body);
-      const Compact& value = engine_.nodes[node].value;
-      const bool certain = engine_.nodes[node].op == Op::kLiteral && value.is(Compact::Kind::kBool);
-      if (!certain || (value.number != 0) != condition.when) {  // else it holds always
-        conditions.push_back({node, condition.when});
+      std::uint32_t node = Emit(*condition.body);
+      if (!condition.when) {
+        node = Push({.op = Op::kNot}, {node}, "");
+      }
+      policy.condition =
+          policy.condition == kNone ? node : Push({.op = Op::kAnd}, {policy.condition, node}, "");
+    }
+    if (policy.condition != kNone) {
+      const Node& all = engine_.nodes[policy.condition];
+      if (all.op == Op::kLiteral && all.value.is(Compact::Kind::kBool) && all.value.number != 0) {
+        policy.condition = kNone;
       }
     }
-    policy.conditions = static_cast<std::uint32_t>(engine_.conditions.size());
-    policy.condition_count = static_cast<std::uint32_t>(conditions.size());
-    engine_.conditions.insert(engine_.conditions.end(), conditions.begin(), conditions.end());
     const auto index = static_cast<std::uint32_t>(engine_.policies.size());
     if (body.action.kind == ActionClause::Kind::kAny) {
       entries_[filed.filing].push_back({filed.key, {kNone, index}});
@@ -161,9 +163,16 @@ class Compiler {
     const auto [found, fresh] =
         known_.emplace(std::move(key), static_cast<std::uint32_t>(engine_.nodes.size()));
     if (fresh) {
-      node.args = static_cast<std::uint32_t>(engine_.args.size());
-      node.count = static_cast<std::uint32_t>(args.size());
-      engine_.args.insert(engine_.args.end(), args.begin(), args.end());
+      const bool listed = node.op == Op::kIf || node.op == Op::kSet || node.op == Op::kRecord ||
+                          node.op == Op::kCall;
+      if (listed) {
+        node.first = static_cast<std::uint32_t>(engine_.args.size());
+        node.second = static_cast<std::uint32_t>(args.size());
+        engine_.args.insert(engine_.args.end(), args.begin(), args.end());
+      } else {
+        node.first = args.empty() ? kNone : args[0];
+        node.second = args.size() < 2 ? kNone : args[1];
+      }
       engine_.nodes.push_back(node);
       uses_.push_back(0);
     }
@@ -197,37 +206,42 @@ class Compiler {
       std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         return NameLess(expr.keys[a], expr.keys[b]);
       });
-      auto* keys = engine_.bump.Array<std::string_view>(expr.keys.size());
-      for (std::size_t i = 0; i < order.size(); ++i) {
-        new (&keys[i]) std::string_view(engine_.bump.Copy(expr.keys[order[i]]));
-      }
-      node.keys = keys;
-    }
-    if (expr.op == Op::kHasPath) {
-      auto* keys = engine_.bump.Array<std::string_view>(expr.keys.size());
-      for (std::size_t i = 0; i < expr.keys.size(); ++i) {
-        new (&keys[i]) std::string_view(engine_.bump.Copy(expr.keys[i]));
-      }
-      node.keys = keys;
-      node.key_count = static_cast<std::uint32_t>(expr.keys.size());
     }
     std::vector<std::uint32_t> args;
     args.reserve(order.size());
     for (const std::uint32_t index : order) {
       args.push_back(Emit(*expr.args[index]));
     }
-    node.text = engine_.bump.Copy(expr.text);
+    node.value = Extra(expr, order);
+    return Push(node, args, std::move(key));
+  }
+
+  // What an operator needs besides its arguments.
+  Compact Extra(const Expr& expr, const std::vector<std::uint32_t>& order) {
+    const auto number = [](std::size_t value) {
+      return Compact::Number(Compact::Kind::kLong, static_cast<std::int64_t>(value));
+    };
     if (expr.op == Op::kIs) {
-      node.type = engine_.table.AddType(expr.text, engine_.bump);
+      return number(engine_.table.AddType(expr.text, engine_.bump));
     }
     if (expr.op == Op::kLike) {
-      node.pattern = &expr.pattern;  // lives in the policy set, which the engine keeps
+      engine_.patterns.push_back(&expr.pattern);
+      return number(engine_.patterns.size() - 1);
     }
     if (expr.op == Op::kCall) {
-      const ExtensionFunction* function = FindExtensionFunction(expr.text);
-      node.function = static_cast<std::uint32_t>(function - ExtensionFunctions().data());
+      return number(
+          static_cast<std::size_t>(FindExtensionFunction(expr.text) - ExtensionFunctions().data()));
     }
-    return Push(node, args, std::move(key));
+    if (expr.op == Op::kRecord || expr.op == Op::kHasPath) {
+      Compact out = number(engine_.names.size());
+      out.size = static_cast<std::uint32_t>(expr.keys.size());
+      for (std::size_t i = 0; i < expr.keys.size(); ++i) {
+        engine_.names.push_back(
+            engine_.bump.Copy(expr.keys[expr.op == Op::kRecord ? order[i] : i]));
+      }
+      return out;
+    }
+    return Compact::Text(engine_.bump.Copy(expr.text));
   }
 
   // Independent of request and entities. `in`, attributes and tags look at entities.

@@ -14,20 +14,21 @@
 
 namespace ringfence::cedar {
 
+// Half a cache line: most of the time goes into fetching them.
 struct Node {
   Op op = Op::kLiteral;
   Var var = Var::kPrincipal;
-  std::uint32_t args = 0;  // where its arguments' numbers begin
-  std::uint32_t count = 0;
-  std::uint32_t type = 0;      // of kIs
-  std::uint32_t function = 0;  // of kCall: place in ExtensionFunctions()
-  Compact value = {};          // of kLiteral; an error that is certain is a literal too
-  std::string_view text = {};
-  const Pattern* pattern = nullptr;
-  const std::string_view* keys = nullptr;  // of kRecord, sorted as members are; of kHasPath
-  std::uint32_t key_count = 0;             // of kHasPath
-  std::uint32_t memo = kNone;              // where its value is kept during a request, if shared
+  // With one or two arguments: these, the second kNone if there is none. Of kIf, kSet, kRecord and
+  // kCall: where they begin in Engine::Data::args, and how many there are.
+  std::uint32_t first = kNone;
+  std::uint32_t second = kNone;
+  std::uint32_t memo = kNone;  // where its value is kept during a request, if it is shared
+  // A literal's value, kError where it is certain to fail. Else what belongs to the operator: an
+  // attribute's name; the number of a type, function or pattern; where a record's or a path's names
+  // begin in Engine::Data::names, with `size` of them.
+  Compact value = {};
 };
+static_assert(sizeof(Node) == 32);
 
 // One part of a scope, as numbers.
 struct ScopeTest {
@@ -40,15 +41,9 @@ struct CompiledPolicy {
   ScopeTest principal;
   ScopeTest resource;
   Effect effect = Effect::kPermit;
-  bool repeated = false;     // the index has it more than once
-  std::uint32_t number = 0;  // its place in the policy set
-  std::uint32_t conditions = 0;
-  std::uint32_t condition_count = 0;
-};
-
-struct CompiledCondition {
-  std::uint32_t node = 0;
-  bool when = true;
+  bool repeated = false;            // the index has it more than once
+  std::uint32_t number = 0;         // its place in the policy set
+  std::uint32_t condition = kNone;  // kNone: the scope is all there is
 };
 
 // What the index holds: a policy, and the action that its scope asks for.
@@ -98,7 +93,8 @@ struct Engine::Data {
   NumberTable table;  // entities and types that only policies name
   std::vector<Node> nodes;
   std::vector<std::uint32_t> args;
-  std::vector<CompiledCondition> conditions;
+  std::vector<std::string_view> names;
+  std::vector<const Pattern*> patterns;  // they live in `set`
   std::vector<CompiledPolicy> policies;  // in the order of the index
   std::array<Buckets, kFilings> index;   // kByNothing: all under key 0
   std::uint32_t memos = 0;               // how many nodes are kept during a request
@@ -161,7 +157,9 @@ class Machine {
   }
   std::uint32_t Number(const EntityUid& uid) { return Borrowing().Entity(uid); }
   Compact Compute(const Node& node);
-  Compact Arg(const Node& node, std::uint32_t index) { return Of(engine_.args[node.args + index]); }
+  Compact Listed(const Node& node, std::uint32_t index) {
+    return Of(engine_.args[node.first + index]);
+  }
   Compact Context();
   Compact Logical(const Node& node);
   Compact Attribute(const Node& node);

@@ -163,18 +163,18 @@ Compact Machine::Compute(const Node& node) {
     case Op::kOr:
       return Logical(node);
     case Op::kNot: {
-      const Compact inner = Arg(node, 0);
+      const Compact inner = Of(node.first);
       return inner.is(Kind::kBool) ? Compact::Bool(inner.number == 0) : Failed();
     }
     case Op::kNegate: {
-      const Compact inner = Arg(node, 0);
+      const Compact inner = Of(node.first);
       return inner.is(Kind::kLong)
                  ? Arithmetic(Op::kSubtract, Compact::Number(Kind::kLong, 0), inner)
                  : Failed();
     }
     case Op::kIf: {
-      const Compact test = Arg(node, 0);
-      return test.is(Kind::kBool) ? Arg(node, test.number != 0 ? 1 : 2) : Failed();
+      const Compact test = Listed(node, 0);
+      return test.is(Kind::kBool) ? Listed(node, test.number != 0 ? 1 : 2) : Failed();
     }
     case Op::kGetAttribute:
     case Op::kHasAttribute:
@@ -182,13 +182,14 @@ Compact Machine::Compute(const Node& node) {
     case Op::kHasPath:
       return HasPath(node);
     case Op::kLike: {
-      const Compact text = Arg(node, 0);
-      return text.is(Kind::kString) ? Compact::Bool(Matches(text.view(), *node.pattern)) : Failed();
+      const Compact text = Of(node.first);
+      const Pattern& pattern = *engine_.patterns[node.value.entity()];
+      return text.is(Kind::kString) ? Compact::Bool(Matches(text.view(), pattern)) : Failed();
     }
     case Op::kIs:
       return Is(node);
     case Op::kIsEmpty: {
-      const Compact set = Arg(node, 0);
+      const Compact set = Of(node.first);
       return set.is(Kind::kSet) ? Compact::Bool(set.size == 0) : Failed();
     }
     case Op::kSet:
@@ -219,18 +220,18 @@ Compact Machine::Compute(const Node& node) {
 
 Compact Machine::Logical(const Node& node) {
   const bool decides = node.op == Op::kOr;
-  const Compact left = Arg(node, 0);
+  const Compact left = Of(node.first);
   if (!left.is(Kind::kBool) || (left.number != 0) == decides) {
     return left.is(Kind::kBool) ? left : Failed();
   }
-  const Compact right = Arg(node, 1);
+  const Compact right = Of(node.second);
   return right.is(Kind::kBool) ? right : Failed();
 }
 
 // Reads one member of the context without compiling the rest of it.
 Compact Machine::ContextAttribute(const Node& node) {
   const ValueRecord& record = request_.context.record();
-  const auto found = record.find(node.text);
+  const auto found = record.find(node.value.view());
   if (node.op == Op::kHasAttribute) {
     return Compact::Bool(found != record.end());
   }
@@ -238,12 +239,12 @@ Compact Machine::ContextAttribute(const Node& node) {
 }
 
 Compact Machine::Attribute(const Node& node) {
-  const Node& inner = engine_.nodes[engine_.args[node.args]];
+  const Node& inner = engine_.nodes[node.first];
   if (inner.op == Op::kVar && inner.var == Var::kContext && context_.is(Kind::kError) &&
       request_.context.is(Value::Kind::kRecord)) {
     return ContextAttribute(node);
   }
-  const Compact base = Of(engine_.args[node.args]);
+  const Compact base = Of(node.first);
   const Member* members = nullptr;
   std::uint32_t count = 0;
   if (base.is(Kind::kEntity)) {
@@ -259,7 +260,7 @@ Compact Machine::Attribute(const Node& node) {
   } else {
     return Failed();
   }
-  const Compact* found = FindMember(members, count, node.text);
+  const Compact* found = FindMember(members, count, node.value.view());
   if (node.op == Op::kHasAttribute) {
     return Compact::Bool(found != nullptr);
   }
@@ -267,16 +268,16 @@ Compact Machine::Attribute(const Node& node) {
 }
 
 Compact Machine::HasPath(const Node& node) {
-  Compact base = Arg(node, 0);
-  for (std::uint32_t i = 0; i < node.key_count; ++i) {
+  Compact base = Of(node.first);
+  const std::string_view* names = &engine_.names[node.value.entity()];
+  for (std::uint32_t i = 0; i < node.value.size; ++i) {
     const Compact* found = nullptr;
     if (base.is(Kind::kEntity)) {
       const CompactEntity* entity = Find(base.entity());
-      found = entity == nullptr
-                  ? nullptr
-                  : FindMember(entity->attributes, entity->attribute_count, node.keys[i]);
+      found = entity == nullptr ? nullptr
+                                : FindMember(entity->attributes, entity->attribute_count, names[i]);
     } else if (base.is(Kind::kRecord)) {
-      found = FindMember(base.members, base.size, node.keys[i]);
+      found = FindMember(base.members, base.size, names[i]);
     } else {
       return Failed();
     }
@@ -289,12 +290,12 @@ Compact Machine::HasPath(const Node& node) {
 }
 
 Compact Machine::Is(const Node& node) {
-  const Compact entity = Arg(node, 0);
+  const Compact entity = Of(node.first);
   if (!entity.is(Kind::kEntity)) {
     return Failed();
   }
-  const bool same = TypeOf(entity.entity()) == node.type;
-  return !same || node.count == 1 ? Compact::Bool(same) : In(entity, Arg(node, 1));
+  const bool same = TypeOf(entity.entity()) == node.value.entity();
+  return !same || node.second == kNone ? Compact::Bool(same) : In(entity, Of(node.second));
 }
 
 Compact Machine::In(const Compact& left, const Compact& right) const {
@@ -318,11 +319,11 @@ Compact Machine::In(const Compact& left, const Compact& right) const {
 }
 
 Compact Machine::Binary(const Node& node) {
-  const Compact left = Arg(node, 0);
+  const Compact left = Of(node.first);
   if (left.is(Kind::kError)) {
     return Failed();
   }
-  const Compact right = Arg(node, 1);
+  const Compact right = Of(node.second);
   if (right.is(Kind::kError)) {
     return Failed();
   }
@@ -352,17 +353,17 @@ Compact Machine::Binary(const Node& node) {
 }
 
 Compact Machine::Set(const Node& node) {
-  auto* items = scratch_.bump.Array<Compact>(node.count);
-  for (std::uint32_t i = 0; i < node.count; ++i) {
-    new (&items[i]) Compact(Arg(node, i));
+  auto* items = scratch_.bump.Array<Compact>(node.second);
+  for (std::uint32_t i = 0; i < node.second; ++i) {
+    new (&items[i]) Compact(Listed(node, i));
     if (items[i].is(Kind::kError)) {
       return Failed();
     }
   }
-  std::sort(items, items + node.count,
+  std::sort(items, items + node.second,
             [](const Compact& a, const Compact& b) { return Compare(a, b) < 0; });
   const Compact* end =
-      std::unique(items, items + node.count,
+      std::unique(items, items + node.second,
                   [](const Compact& a, const Compact& b) { return Compare(a, b) == 0; });
   Compact out;
   out.kind = Kind::kSet;
@@ -372,9 +373,10 @@ Compact Machine::Set(const Node& node) {
 }
 
 Compact Machine::Record(const Node& node) {
-  auto* members = scratch_.bump.Array<Member>(node.count);
-  for (std::uint32_t i = 0; i < node.count; ++i) {
-    new (&members[i]) Member{node.keys[i], Arg(node, i)};
+  auto* members = scratch_.bump.Array<Member>(node.second);
+  const std::string_view* names = engine_.names.data() + node.value.entity();
+  for (std::uint32_t i = 0; i < node.second; ++i) {
+    new (&members[i]) Member{names[i], Listed(node, i)};
     if (members[i].value.is(Kind::kError)) {
       return Failed();
     }
@@ -382,16 +384,16 @@ Compact Machine::Record(const Node& node) {
   Compact out;
   out.kind = Kind::kRecord;
   out.members = members;
-  out.size = node.count;
+  out.size = node.second;
   return out;
 }
 
 Compact Machine::Call(const Node& node) {
-  const ExtensionFunction& function = ExtensionFunctions()[node.function];
+  const ExtensionFunction& function = ExtensionFunctions()[node.value.entity()];
   std::array<Compact, 2> arguments;
-  bool wrong = node.count != function.arity;
-  for (std::uint32_t i = 0; i < node.count; ++i) {
-    const Compact argument = Arg(node, i);
+  bool wrong = node.second != function.arity;
+  for (std::uint32_t i = 0; i < node.second; ++i) {
+    const Compact argument = Listed(node, i);
     if (argument.is(Kind::kError)) {
       return Failed();
     }
