@@ -35,12 +35,11 @@ const CommandTable& AllCommands() {
   static const CommandTable kTable = [] {
     CommandTable table;
     for (CommandTable (*piece)() :
-         {RunCommands,         LeaseCommands,    StatusCommands, TenantCommands,
-          NodeCommands,        GpuCommands,      ImageCommands,  AuditCommands,
-          AuditVerifyCommands, TokenCommands,    PolicyCommands, NetworkCommands,
-          ProveCommands,       DaemonCommands,   BackupCommands, DoctorCommands,
-          AssessCommands,      AdvisoryCommands, ConfigCommands, CompletionCommands,
-          HelpCommands}) {
+         {RunCommands,        LeaseCommands,   StatusCommands, TenantCommands,      NodeCommands,
+          GpuCommands,        ImageCommands,   AuditCommands,  AuditVerifyCommands, TokenCommands,
+          PolicyCommands,     NetworkCommands, ProveCommands,  DaemonCommands,      BackupCommands,
+          DoctorCommands,     AssessCommands,  CheckCommands,  AdvisoryCommands,    ConfigCommands,
+          CompletionCommands, HelpCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

@@ -27,6 +27,7 @@ CommandTable BackupCommands();
 CommandTable DoctorCommands();
 CommandTable AdvisoryCommands();
 CommandTable AssessCommands();
+CommandTable CheckCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
