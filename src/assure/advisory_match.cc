@@ -11,16 +11,28 @@ namespace {
 constexpr std::uint32_t kDriverStep = 10;
 constexpr std::uint32_t kVgpuStep = 2;
 
-bool PlatformMatches(const BulletinRow& row, unsigned families, std::uint32_t release) {
+// What a question says about the platform.
+struct PlatformQuery {
+  std::string name;  // normal
+  unsigned families = 0;
+  std::uint32_t release = 0;  // of Windows; 0: any
+};
+
+bool PlatformMatches(const BulletinRow& row, const PlatformQuery& query) {
   const Platform& platform = row.platform;
-  if (families == 0 || platform.families == 0) {
+  if (platform.families == 0 && query.families == 0) {  // both name a machine: "DGX A100"
+    const std::string name = NormalName(platform.name);
+    return query.name.empty() || name.empty() || name == "n a" || name.starts_with("all") ||
+           name.find(query.name) != std::string::npos || query.name.find(name) != std::string::npos;
+  }
+  if (query.families == 0 || platform.families == 0) {
     return true;
   }
-  if ((platform.families & families) == 0) {
+  if ((platform.families & query.families) == 0) {
     return false;
   }
-  return release == 0 || platform.releases.empty() ||
-         std::find(platform.releases.begin(), platform.releases.end(), release) !=
+  return query.release == 0 || platform.releases.empty() ||
+         std::find(platform.releases.begin(), platform.releases.end(), query.release) !=
              platform.releases.end();
 }
 
@@ -186,10 +198,11 @@ class Asking {
 
   Asking(const Bulletin& bulletin, const Rows& rows, const VersionQuery& query)
       : bulletin_(bulletin), rows_(rows), query_(query) {
-    families_ = FamiliesOf(query.platform);
     const Platform platform = ReadPlatform(query.platform);
-    release_ = platform.releases.empty() ? 0 : platform.releases.front();
-    windows_ = (families_ & kWindows) != 0;
+    platform_.name = NormalName(platform.name);
+    platform_.families = platform.families;
+    platform_.release = platform.releases.empty() ? 0 : platform.releases.front();
+    windows_ = (platform_.families & kWindows) != 0;
     numbers_ = query.product.line == Line::kPlain ? Numbers::kPlain
                : query.product.line == Line::kVgpu && query.version.first() < 100
                    ? Numbers::kVgpu
@@ -216,7 +229,7 @@ class Asking {
     for (std::size_t i = 0; i < flaw.rows.size(); ++i) {
       if (IsRowOf(flaw.rows[i], rows_[number][i].names, query_.product)) {
         listed.push_back(i);
-        if (PlatformMatches(flaw.rows[i], families_, release_) ||
+        if (PlatformMatches(flaw.rows[i], platform_) ||
             (branched_ && MixesPlatforms(flaw.rows[i]))) {
           here.push_back(i);
         }
@@ -292,7 +305,7 @@ class Asking {
       const auto& rows = bulletin_.flaws[f].rows;
       for (std::size_t i = 0; i < rows.size(); ++i) {
         if (!IsRowOfLine(rows_[f][i].names, query_.product.line) ||
-            !PlatformMatches(rows[i], families_, 0) ||
+            !PlatformMatches(rows[i], {platform_.name, platform_.families, 0}) ||
             !BranchFacts(f, i).branches.contains(branch_)) {
           continue;
         }
@@ -373,8 +386,7 @@ class Asking {
   const Bulletin& bulletin_;
   const Rows& rows_;
   const VersionQuery& query_;
-  unsigned families_ = 0;
-  std::uint32_t release_ = 0;
+  PlatformQuery platform_;
   bool windows_ = false;
   Numbers numbers_ = Numbers::kPlain;
   bool branched_ = false;

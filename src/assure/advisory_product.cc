@@ -276,7 +276,11 @@ Result<ProductQuery> ResolveProduct(std::string_view name, const std::vector<Bul
   for (const Bulletin& bulletin : bulletins) {
     for (const Flaw& flaw : bulletin.flaws) {
       for (const BulletinRow& row : flaw.rows) {
-        if (!query.words.empty() && IsRowOf(row, NamesOf(row), query)) {
+        const RowNames row_names = NamesOf(row);
+        if (!query.words.empty() && IsRowOf(row, row_names, query)) {
+          for (const Line line : {Line::kDriver, Line::kVgpu, Line::kGaming}) {
+            query.line = IsRowOfLine(row_names, line) ? line : query.line;
+          }
           return query;
         }
         names.insert(row.product);

@@ -1,18 +1,13 @@
-// `ringfence assess` and `ringfence check ...`
+// `ringfence assess`
+
+#include "cli/assess.h"
 
 #include <algorithm>
-#include <memory>
 
-#include "assure/assess_report.h"
-#include "assure/check_run.h"
 #include "base/code.h"
 #include "cli/commands.h"
-#include "cli/console.h"
-#include "cli/human.h"
 #include "cli/suggest.h"
 #include "cli/text.h"
-#include "os/file.h"
-#include "os/identity.h"
 
 namespace ringfence::cli {
 namespace {
@@ -21,67 +16,6 @@ using assure::Assessment;
 using assure::CheckResult;
 using assure::CheckSpec;
 using assure::Standing;
-
-// Beside the program in a build, in its own folder when installed.
-Result<std::string> ChecksFolder(const Parsed& parsed) {
-  if (const auto given = parsed.Value("checks")) {
-    return *given;
-  }
-  RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
-  const std::string folder = own.substr(0, own.rfind('/'));
-  const std::string built = folder + "/content/checks";
-  return os::Exists(built) ? built : folder + "/../share/ringfence/checks";
-}
-
-// Everything that a run needs; the pieces refer to each other, so it stays where it is made.
-struct Bench {
-  std::vector<CheckSpec> checks;
-  std::unique_ptr<assure::MachineView> machine;
-  assure::BulletinSet bulletins;
-  std::unique_ptr<assure::AdvisoryIndex> index;
-  std::vector<assure::CheckException> exceptions;
-  assure::ReportHead head;
-
-  assure::ProbeContext Context() const { return {*machine, index.get(), head.when}; }
-};
-
-Status SetUp(Invocation& invocation, Bench& bench) {
-  const Parsed& parsed = invocation.parsed;
-  RINGFENCE_ASSIGN(const std::string folder, ChecksFolder(parsed));
-  auto checks = assure::LoadChecks(folder);
-  if (!checks.has_value()) {
-    return Prefix("--checks", checks.error());
-  }
-  bench.checks = std::move(*checks);
-  if (const auto area = parsed.Value("class")) {
-    std::erase_if(bench.checks, [&](const CheckSpec& check) { return check.area != *area; });
-    if (bench.checks.empty()) {
-      return Error{Code::kNotFound, "no check of the class \"" + *area + "\"",
-                   "`ringfence check list` shows the classes"};
-    }
-  }
-  bench.head.root = parsed.Value("root").value_or("/");
-  RINGFENCE_ASSIGN(bench.machine, assure::OpenMachine(bench.head.root));
-  bench.head.when = invocation.clock.Now();
-  const auto name = bench.machine->Read("/etc/hostname", 4096);
-  bench.head.node = name.has_value() ? std::string(assure::Trim(*name)) : "this machine";
-  if (const auto csaf = parsed.Value("csaf")) {
-    RINGFENCE_ASSIGN(bench.bulletins, assure::LoadBulletins(*csaf));
-    bench.index = std::make_unique<assure::AdvisoryIndex>(bench.bulletins.bulletins);
-  }
-  if (const auto file = parsed.Value("exceptions")) {
-    RINGFENCE_ASSIGN(const std::string text, os::ReadText(*file, std::size_t{1} << 20U));
-    RINGFENCE_ASSIGN(bench.exceptions, assure::ParseExceptions(text, *file));
-  }
-  return {};
-}
-
-std::string Coloured(const Console& console, Standing standing, const std::string& text) {
-  return standing == Standing::kFail      ? console.Bad(text)
-         : standing == Standing::kPass    ? console.Good(text)
-         : standing == Standing::kUnknown ? console.Doubtful(text)
-                                          : console.Dim(text);
-}
 
 // At most this many lines, so that it fits a screen of 24.
 constexpr std::size_t kFirstShown = 5;
@@ -127,35 +61,6 @@ void PrintSummary(Console& console, const Assessment& assessment, const std::str
       << "\nall of it: --all; why: ringfence check explain ID; for others: --report html\n";
 }
 
-void PrintResults(Console& console, const Assessment& assessment, bool all) {
-  Table table({"RESULT", "SEVERITY", "CHECK", "SEEN"});
-  for (const Standing standing :
-       {Standing::kFail, Standing::kUnknown, Standing::kPass, Standing::kNotApplicable}) {
-    for (const CheckResult& result : assessment.results) {
-      if (result.standing == standing && (all || standing == Standing::kFail)) {
-        table.Add(
-            {std::string(Name(standing)), result.check->severity(), result.check->id, result.why});
-      }
-    }
-  }
-  table.Print(console);
-}
-
-Result<int> FailRank(const Parsed& parsed) {
-  const std::string text = parsed.Value("fail-on").value_or("");
-  if (text.empty()) {
-    return 99;
-  }
-  for (const std::string_view name : {"low", "medium", "high", "critical"}) {
-    if (text == name) {
-      return assure::SeverityRank(name);
-    }
-  }
-  return Error{Code::kInvalidArgument,
-               "--fail-on: \"" + text + "\" is none of low, medium, high, critical",
-               DidYouMean(text, {"low", "medium", "high", "critical"}, "choose one of them")};
-}
-
 struct Report {
   std::string_view name;
   std::string (*make)(const Assessment&, const assure::ReportHead&);
@@ -167,7 +72,7 @@ constexpr Report kReports[] = {{"sarif", assure::Sarif},
                                {"prometheus", assure::Prometheus}};
 
 Result<int> AssessCommand(Invocation& invocation) {
-  RINGFENCE_ASSIGN(const int rank, FailRank(invocation.parsed));
+  RINGFENCE_ASSIGN(const int rank, FailRankOf(invocation.parsed));
   const Report* report = nullptr;
   if (const auto name = invocation.parsed.Value("report")) {
     for (const Report& known : kReports) {
@@ -191,7 +96,7 @@ Result<int> AssessCommand(Invocation& invocation) {
     console.Show(assure::AssessmentJson(assessment, bench.head));
   } else {
     if (invocation.parsed.Has("all")) {
-      PrintResults(console, assessment, true);
+      PrintResults(console, assessment);
       console.out() << '\n';
     }
     PrintSummary(console, assessment, bench.head.node);
@@ -205,28 +110,6 @@ Result<int> AssessCommand(Invocation& invocation) {
 }  // namespace
 
 CommandTable AssessCommands() {
-  const OptionSpec root = {.name = "root",
-                           .value = "DIR",
-                           .help = "a captured root to look at instead of this machine",
-                           .completes = Completes::kFolder};
-  const OptionSpec checks = {.name = "checks",
-                             .value = "DIR",
-                             .help = "folder with the checks (default: those shipped)",
-                             .completes = Completes::kFolder};
-  const OptionSpec area = {.name = "class", .value = "NAME", .help = "only checks of this class"};
-  const OptionSpec csaf = {.name = "csaf",
-                           .value = "DIR",
-                           .help = "NVIDIA's bulletins, for the checks that need them",
-                           .completes = Completes::kFolder};
-  const OptionSpec fail = {.name = "fail-on",
-                           .value = "SEVERITY",
-                           .help = "exit with 1 when a check at or above it fails",
-                           .completes = Completes::kWords,
-                           .words = "low medium high critical"};
-  const OptionSpec exceptions = {.name = "exceptions",
-                                 .value = "FILE",
-                                 .help = "findings that somebody answers for until a day (YAML)",
-                                 .completes = Completes::kFile};
   return {
       {.path = "assess",
        .group = Group::kEvidence,
@@ -234,12 +117,12 @@ CommandTable AssessCommands() {
        .details =
            "Reads files only, changes nothing, needs no server. What cannot be read is said to be\n"
            "so; run it as root to see the most. docs/assess.md has the arithmetic of the score.",
-       .options = {root,
-                   csaf,
-                   checks,
-                   area,
-                   fail,
-                   exceptions,
+       .options = {AssessOption("root"),
+                   AssessOption("csaf"),
+                   AssessOption("checks"),
+                   AssessOption("class"),
+                   AssessOption("fail-on"),
+                   AssessOption("exceptions"),
                    {.name = "report",
                     .value = "FORMAT",
                     .help = "write a sarif, markdown, html, junit or prometheus report",

@@ -3,10 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/code.h"
 #include "cli/assess.h"
-#include "cli/commands.h"
-#include "cli/human.h"
 #include "cli/suggest.h"
 #include "cli/text.h"
 #include "os/file.h"

@@ -34,6 +34,7 @@ CommandTable DoctorCommands();
 CommandTable RuleCommands();
 CommandTable AdvisoryCommands();
 CommandTable AssessCommands();
+CommandTable CheckCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
