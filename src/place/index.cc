@@ -8,6 +8,8 @@ namespace ringfence::place {
 namespace {
 
 constexpr int kRandomTries = 64;  // then all nodes are looked at
+constexpr std::size_t kSweptAtOnce = 8;
+constexpr int kPoppedAtOnce = 32;
 
 std::size_t SortIndex(const Form& form) {
   return static_cast<std::size_t>(__builtin_ctz(SortOf(form)));
@@ -81,6 +83,7 @@ void NodeIndex::Enter(std::uint32_t node) {
     for (Known& known : known_) {
       Learn(found->second, known);
     }
+    SweepSome();
   }
   states_[found->second].nodes.insert(node);
   nodes_[node].state = found->second;
@@ -116,6 +119,20 @@ bool NodeIndex::Stale(const Entry& entry) const {
 void NodeIndex::DropStale(Known& known) {
   std::erase_if(known.heap, [this](const Entry& entry) { return Stale(entry); });
   std::make_heap(known.heap.begin(), known.heap.end());
+}
+
+// States come and go at the top of every heap. What is gone is taken away a little with each
+// change, so that a demand that is rarely asked does not find all of it at once.
+void NodeIndex::SweepSome() {
+  for (std::size_t i = 0; i < std::min(kSweptAtOnce, known_.size()); ++i) {
+    swept_ = swept_ + 1 < known_.size() ? swept_ + 1 : 0;
+    Known& known = known_[swept_];
+    for (int popped = 0; popped < kPoppedAtOnce && !known.heap.empty() && Stale(known.heap.front());
+         ++popped) {
+      std::pop_heap(known.heap.begin(), known.heap.end());
+      known.heap.pop_back();
+    }
+  }
 }
 
 std::uint32_t NodeIndex::DemandNumber(const Demand& demand) {

@@ -104,6 +104,7 @@ class NodeIndex {
   void Learn(std::uint32_t state, Known& known);
   bool Stale(const Entry& entry) const;
   void DropStale(Known& known);
+  void SweepSome();
   std::optional<Choice> Take(const Known& known, const State& state, const Fence* fence);
   std::optional<Choice> OnNode(const Known& known, const Option& option, std::uint32_t node,
                                const Fence* fence) const;
@@ -124,6 +125,7 @@ class NodeIndex {
   std::vector<Known> known_;
   std::map<Demand, std::uint32_t> by_demand_;
   std::uint64_t clock_ = 0;
+  std::size_t swept_ = 0;
 };
 
 }  // namespace ringfence::place

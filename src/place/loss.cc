@@ -9,6 +9,8 @@ namespace {
 constexpr std::string_view kNames[] = {"first-fit", "best-fit",   "random", "dot-product",
                                        "packing",   "clustering", "fgd",    "ringfence"};
 
+constexpr double kTie = 1e-4;  // of a thousandth of a GPU: decides between equals only
+
 bool IsIdle(GpuCode code) { return code == kIdle || code == kMigFlag; }
 
 }  // namespace
@@ -49,6 +51,9 @@ struct Losses::Left {
   std::uint32_t memory_mib = 0;
   double usable = 0;  // kFgd and kRingfence: without tasks of several GPUs
   const FitRow* row = nullptr;
+  // Workload::Sufficiency of the last amount asked for: most options leave the same.
+  std::uint32_t sufficiency_free = ~0U;
+  double sufficiency = 0;
 };
 
 Losses::Losses(Workload& workload, Method method) : workload_(workload), method_(method) {
@@ -57,6 +62,8 @@ Losses::Losses(Workload& workload, Method method) : workload_(workload), method_
     memory_most_ = std::max(memory_most_, static_cast<double>(kind.memory_mib));
     gpus_most_ = std::max(gpus_most_, static_cast<double>(kind.gpus * kIdle));
   }
+  cpu_tie_ = kTie / cpu_most_;
+  gpu_tie_ = kTie / gpus_most_;
 }
 
 Measure Losses::MeasureOf(const NodeState& state) {
@@ -77,7 +84,7 @@ Measure Losses::MeasureOf(const NodeState& state) {
 }
 
 double Losses::Loss(const NodeState& state, const Measure& measure, const Demand& demand,
-                    const Form& form, const Left& left, GpuCode before, GpuCode after) {
+                    const Form& form, Left& left, GpuCode before, GpuCode after) {
   const NodeKind& kind = workload_.kinds()[state.kind];
   const std::size_t count = form.gpus;
   const std::uint32_t had = FreeMilli(kind, before);
@@ -99,14 +106,17 @@ double Losses::Loss(const NodeState& state, const Measure& measure, const Demand
                    (workload_.Filling(state.kind, after) - workload_.Filling(state.kind, before));
       }
       // Of equals the node with least left, as in best-fit.
-      const double tie = 1e-4 * (left.cpu_milli / cpu_most_ + free / gpus_most_);
+      const double tie = left.cpu_milli * cpu_tie_ + free * gpu_tie_;
       if (method_ == Method::kFgd) {
         return measure.potential - usable + tie;
       }
+      if (left.sufficiency_free != free) {
+        left.sufficiency_free = free;
+        left.sufficiency = workload_.Sufficiency(free, left.cpu_milli, left.memory_mib);
+      }
       const double weight = workload_.weights().filling;
       return measure.potential + tie -
-             (weight * kIdle * filling + (1 - weight) * usable) *
-                 workload_.Sufficiency(free, left.cpu_milli, left.memory_mib);
+             (weight * kIdle * filling + (1 - weight) * usable) * left.sufficiency;
     }
     case Method::kDotProduct:
       return (state.cpu_milli / cpu_most_) * (demand.cpu_milli / cpu_most_) +

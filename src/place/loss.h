@@ -67,11 +67,12 @@ class Losses {
   template <typename Visit>
   void ForEach(const NodeState& state, const Measure& measure, const Forms& forms, Visit&& visit);
   double Loss(const NodeState& state, const Measure& measure, const Demand& demand,
-              const Form& form, const Left& left, GpuCode before, GpuCode after);
+              const Form& form, Left& left, GpuCode before, GpuCode after);
 
   Workload& workload_;
   Method method_;
   double cpu_most_ = 1, memory_most_ = 1, gpus_most_ = 1;
+  double cpu_tie_ = 0, gpu_tie_ = 0;
 };
 
 }  // namespace ringfence::place

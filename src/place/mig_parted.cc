@@ -83,11 +83,10 @@ class PartedReader {
     entry.line = node.line;
     Filter(reader, entry);
     Devices(reader, entry);
-    if (const auto enabled = reader.Text("mig-enabled")) {
-      entry.enabled = enabled->text == "true";
-      if (enabled->text != "true" && enabled->text != "false") {
-        reader.Problem("mig-enabled", enabled->line, "must be true or false");
-      }
+    const YamlNode* enabled = reader.Any("mig-enabled");
+    entry.enabled = enabled != nullptr && enabled->text == "true";
+    if (reader.is_map() && !entry.enabled && (enabled == nullptr || enabled->text != "false")) {
+      reader.Problem("mig-enabled", reader.LineOf("mig-enabled"), "must be true or false");
     }
     if (const YamlNode* devices = reader.Any("mig-devices")) {
       Instances(reader, *devices, entry);
