@@ -34,22 +34,16 @@ constexpr float Side(std::size_t sign) { return sign % 2 == 0 ? 1.0F : -1.0F; }
 constexpr bool IsLevel(std::size_t sign) { return sign < Index(Sign::kStepUp); }
 
 struct Window {
-  float least;
-  float most;
-  float mean;
-};
-// Of the last `count` samples; `at` is one past the last.
-Window WindowOf(const std::array<float, kLongSamples>& ring, std::size_t at, std::size_t count) {
-  Window window{3e38F, -3e38F, 0};
-  for (std::size_t i = 1; i <= count; ++i) {
-    const float value = ring[(at + kLongSamples - i) % kLongSamples];
-    window.least = std::min(window.least, value);
-    window.most = std::max(window.most, value);
-    window.mean += value;
+  float least = 3e38F;
+  float most = -3e38F;
+  float sum = 0;
+
+  void Add(float value) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+    sum += value;
   }
-  window.mean /= static_cast<float>(count);
-  return window;
-}
+};
 
 }  // namespace
 
@@ -59,10 +53,17 @@ const BlockClock& Baseline::ClockOf(std::size_t sign) const {
 
 Baseline::Measures Baseline::Measure(float value, const Season::Usual& usual) {
   Measures measures{};
-  const Window held = WindowOf(recent_, at_, kHeldSamples);
-  const Window whole = WindowOf(recent_, at_, kLongSamples);
-  const float before = (whole.mean * kLongSamples - held.mean * kHeldSamples) /
-                       static_cast<float>(kLongSamples - kHeldSamples);
+  Window whole;
+  for (const float one : recent_) {
+    whole.Add(one);
+  }
+  Window held;
+  for (std::size_t i = 0, at = at_; i < kHeldSamples; ++i) {  // from the last one backwards
+    at = at == 0 ? kLongSamples - 1 : at - 1;
+    held.Add(recent_[at]);
+  }
+  const float level = held.sum / static_cast<float>(kHeldSamples);
+  const float before = (whole.sum - held.sum) / static_cast<float>(kLongSamples - kHeldSamples);
   const float span = std::max(0.0F, tails_[kHighSide].bound() + tails_[kLowSide].bound());
   measures[Index(Sign::kHigh)] = value;
   measures[Index(Sign::kLow)] = -value;
@@ -70,8 +71,8 @@ Baseline::Measures Baseline::Measure(float value, const Season::Usual& usual) {
   measures[Index(Sign::kHeldLow)] = -held.most;
   measures[Index(Sign::kLongHigh)] = whole.least;
   measures[Index(Sign::kLongLow)] = -whole.most;
-  measures[Index(Sign::kStepUp)] = held.mean - before;
-  measures[Index(Sign::kStepDown)] = before - held.mean;
+  measures[Index(Sign::kStepUp)] = level - before;
+  measures[Index(Sign::kStepDown)] = before - level;
   measures[Index(Sign::kRestless)] = restless_;
   // Stillness counts in proportions; what is within a thousandth of the span is as good as still.
   measures[Index(Sign::kStill)] = -std::log(restless_ + 1e-3F * span + 1e-30F);
