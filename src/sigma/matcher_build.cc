@@ -149,6 +149,10 @@ class Builder {
       plan_.triggers.insert(plan_.triggers.end(), rules.begin(), rules.end());
     }
     plan_.trigger_first.push_back(static_cast<std::uint32_t>(plan_.triggers.size()));
+    MakeGroups();
+    for (const Step& step : plan_.steps) {
+      SortParts(step);
+    }
     BuildIndexes();
     plan_.facts.rules = set.rules.size();
     plan_.facts.fields = plan_.fields.size();
@@ -324,6 +328,43 @@ class Builder {
       best.fields.insert(best.fields.end(), one.fields.begin(), one.fields.end());
     }
     return best;
+  }
+
+  // A list of alternatives that are all found by scanning need not be gone through: finding one of
+  // them marks the list.
+  void MakeGroups() {
+    constexpr std::uint32_t kLeast = 3;
+    std::vector<std::vector<std::uint32_t>> groups(plan_.atoms.size());
+    for (Step& step : plan_.steps) {
+      const auto* first = plan_.children.data() + step.first;
+      const bool eager = step.op == Expression::Op::kAny && step.count >= kLeast &&
+                         std::all_of(first, first + step.count, [&](std::uint32_t child) {
+                           return plan_.steps[child].op == Expression::Op::kTest &&
+                                  plan_.atoms[plan_.steps[child].first].eager;
+                         });
+      if (!eager) {
+        continue;
+      }
+      step.group = static_cast<std::uint32_t>(plan_.group_count++);
+      for (std::uint32_t i = 0; i < step.count; ++i) {
+        groups[plan_.steps[first[i]].first].push_back(step.group);
+      }
+    }
+    for (const std::vector<std::uint32_t>& one : groups) {
+      plan_.group_first.push_back(static_cast<std::uint32_t>(plan_.groups.size()));
+      plan_.groups.insert(plan_.groups.end(), one.begin(), one.end());
+    }
+    plan_.group_first.push_back(static_cast<std::uint32_t>(plan_.groups.size()));
+  }
+
+  // Parts that all must hold: first those that seldom do, last those that cost something to ask.
+  void SortParts(const Step& step) {
+    if (step.op != Expression::Op::kAll) {
+      return;
+    }
+    std::stable_sort(
+        plan_.children.begin() + step.first, plan_.children.begin() + step.first + step.count,
+        [&](std::uint32_t a, std::uint32_t b) { return NeedsOf(a).cost < NeedsOf(b).cost; });
   }
 
   void BuildIndexes() {

@@ -65,6 +65,7 @@ struct Step {
   Expression::Op op = Expression::Op::kTest;
   std::uint32_t first = 0;  // kTest: the atom; kNot: the step
   std::uint32_t count = 0;
+  std::uint32_t group = kNone;  // kAny of eager atoms only: true when one of the group's was found
 };
 
 struct Matcher::Plan {
@@ -79,6 +80,9 @@ struct Matcher::Plan {
   std::vector<std::uint32_t> trigger_first;  // of each atom, into triggers
   std::vector<std::uint32_t> triggers;
   std::vector<std::uint32_t> always;
+  std::vector<std::uint32_t> group_first;  // of each atom, into groups
+  std::vector<std::uint32_t> groups;
+  std::size_t group_count = 0;
   // Every path that leads to a field: the keys from the top, and the field.
   std::vector<std::pair<std::vector<std::string>, std::uint32_t>> paths;
   MatcherFacts facts;

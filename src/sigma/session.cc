@@ -71,6 +71,7 @@ class Matcher::Session::Impl {
         true_in_(plan.atoms.size(), 0),
         asked_in_(plan.atoms.size(), 0),
         tried_in_(plan.atoms.size(), 0),
+        group_in_(plan.group_count, 0),
         looked_in_(plan.roots.size(), 0) {
     RINGFENCE_CHECK(parser_.allocate(kEventBytesMax, kEventDepthMax) == simdjson::SUCCESS);
   }
@@ -118,6 +119,7 @@ class Matcher::Session::Impl {
       std::fill(field_states_.begin(), field_states_.end(), FieldState{});
       std::fill(true_in_.begin(), true_in_.end(), 0);
       std::fill(asked_in_.begin(), asked_in_.end(), 0);
+      std::fill(group_in_.begin(), group_in_.end(), 0);
       std::fill(looked_in_.begin(), looked_in_.end(), 0);
       epoch_ = 1;
     }
@@ -317,6 +319,9 @@ class Matcher::Session::Impl {
       return;
     }
     true_in_[atom] = epoch_;
+    for (std::uint32_t i = plan_.group_first[atom]; i < plan_.group_first[atom + 1]; ++i) {
+      group_in_[plan_.groups[i]] = epoch_;
+    }
     for (std::uint32_t i = plan_.trigger_first[atom]; i < plan_.trigger_first[atom + 1]; ++i) {
       Look(plan_.triggers[i]);
     }
@@ -360,6 +365,9 @@ class Matcher::Session::Impl {
       case Expression::Op::kAny:
       case Expression::Op::kSelection:
         break;
+    }
+    if (step.group != kNone) {
+      return group_in_[step.group] == epoch_;
     }
     for (std::uint32_t i = 0; i < step.count; ++i) {
       if (Holds(plan_.children[step.first + i])) {
@@ -468,6 +476,7 @@ class Matcher::Session::Impl {
   std::vector<std::uint32_t> true_in_;    // of each atom: the event in which it was true
   std::vector<std::uint32_t> asked_in_;   // of each lazy atom: the event it was asked for
   std::vector<std::uint64_t> tried_in_;   // of each glob: the scan in which it was tried
+  std::vector<std::uint32_t> group_in_;   // of each list of alternatives
   std::vector<std::uint32_t> looked_in_;  // of each rule
   std::vector<std::uint32_t> candidates_;
   std::vector<std::uint32_t> matched_;
