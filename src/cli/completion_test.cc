@@ -33,7 +33,7 @@ std::string Offered(const std::vector<std::string>& words) {
 
 TEST(CompletionTest, OffersWhatCanComeNext) {
   EXPECT_EQ(Offered({"le"}), "lease");
-  EXPECT_EQ(Offered({"lease", ""}), "list show end logs");
+  EXPECT_EQ(Offered({"lease", ""}), "list show end logs hold");
   EXPECT_EQ(Offered({"node", "token", ""}), "create");
   EXPECT_EQ(Offered({"-o", ""}), "table json yaml");
   EXPECT_EQ(Offered({"lease", "list", "-o", "j"}), "json");

@@ -197,7 +197,7 @@ int ShowPartition(Console& console, const gpu::PartitionBoard& board,
 Error OneOf() {
   return Error{Code::kInvalidArgument, "one of --strategy, --layout and --file is needed",
                "for instance --strategy multi-tenant, --layout \"1g.18gb x3, 4g.71gb\", or "
-               "--file mig-parted.yaml --config all-balanced"};
+               "--file mig-parted.yaml --selected-config all-balanced"};
 }
 
 Result<std::vector<gpu::MigWish>> Wishes(const Parsed& parsed, const gpu::MigBoard& board) {
@@ -209,7 +209,7 @@ Result<std::vector<gpu::MigWish>> Wishes(const Parsed& parsed, const gpu::MigBoa
     return gpu::ParseMigLayout(*layout);
   }
   const auto path = parsed.Value("file");
-  const auto name = parsed.Value("config");
+  const auto name = parsed.Value("selected-config");
   if (!path) {
     return OneOf();
   }
@@ -217,9 +217,9 @@ Result<std::vector<gpu::MigWish>> Wishes(const Parsed& parsed, const gpu::MigBoa
   RINGFENCE_ASSIGN(const place::MigPartedFile parted, place::ParseMigParted(text, *path));
   if (!name) {
     return Error{Code::kInvalidArgument,
-                 "--config is missing: " + *path + " has " + std::to_string(parted.configs.size()) +
-                     " layouts",
-                 "`ringfence mig check " + *path + "` lists them", "config"};
+                 "--selected-config is missing: " + *path + " has " +
+                     std::to_string(parted.configs.size()) + " layouts",
+                 "`ringfence mig check " + *path + "` lists them", "selected-config"};
   }
   RINGFENCE_ASSIGN(const place::MigConfig* config, parted.Find(*name));
   return place::WishesFor(*config, board, *path);
@@ -317,7 +317,7 @@ CommandTable MigCommands() {
            "\"1g.18gb x3, 4g.71gb\"; \"@4\" after one fixes its first memory slice. Strategies "
            "are\n"
            "development (many small), inference (few large) and multi-tenant (balanced). --file\n"
-           "takes a file of mig-parted, and the entry of --config that is for this board.",
+           "takes a file of mig-parted, and the entry of --selected-config that is for this board.",
        .options = {{.name = "board", .value = "BOARD", .help = "as H200-141, A30-24, MI300X-192"},
                    {.name = "strategy",
                     .value = "NAME",
@@ -329,12 +329,13 @@ CommandTable MigCommands() {
                     .value = "FILE",
                     .help = "a file of mig-parted",
                     .completes = Completes::kFile},
-                   {.name = "config", .value = "NAME", .help = "the layout in --file"}},
-       .examples = {{"ringfence mig plan --board H200-141 --strategy multi-tenant", "balanced"},
-                    {"ringfence mig plan --board H200-141 --layout \"1g.18gb x3, 4g.71gb\" -o json",
-                     "a layout of your own"},
-                    {"ringfence mig plan --board A100-40 --file config.yaml --config all-balanced",
-                     "what mig-parted would make"}},
+                   {.name = "selected-config", .value = "NAME", .help = "the layout in --file"}},
+       .examples =
+           {{"ringfence mig plan --board H200-141 --strategy multi-tenant", "balanced"},
+            {"ringfence mig plan --board H200-141 --layout \"1g.18gb x3, 4g.71gb\" -o json",
+             "a layout of your own"},
+            {"ringfence mig plan --board A100-40 --file config.yaml --selected-config all-balanced",
+             "what mig-parted would make"}},
        .handler = Plan},
       {.path = "mig check",
        .group = Group::kCluster,
