@@ -125,15 +125,42 @@ TEST(ParseTest, EveryCommandHasASummaryExamplesAndItsPlaceInTheHelp) {
   }
 }
 
+// The words as a shell would give them, up to what is not ours any more.
+std::vector<std::string> ShellWords(std::string_view line) {
+  std::vector<std::string> words;
+  bool inside = false;  // of a word
+  char quote = 0;
+  for (const char c : line) {
+    if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+      if (!inside) {
+        words.emplace_back();
+        inside = true;
+      }
+    } else if (c == quote && quote != 0) {
+      quote = 0;
+    } else if (quote == 0 && std::string_view("|>)&").find(c) != std::string_view::npos) {
+      break;
+    } else if (quote == 0 && c == ' ') {
+      inside = false;
+    } else {
+      if (!inside) {
+        words.emplace_back();
+        inside = true;
+      }
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
 TEST(ParseTest, EveryExampleParses) {
   for (const CommandSpec& command : AllCommands()) {
     for (const Example& example : command.examples) {
       std::string line(example.command);
       const std::size_t begin = line.find("ringfence ");
       ASSERT_NE(begin, std::string::npos) << line;
-      line = line.substr(begin + 10);
-      line = line.substr(0, line.find_first_of("|>)&"));
-      const auto parsed = ParseLine(line);
+      const auto parsed = Parse(AllCommands(), ShellWords(line.substr(begin + 10)));
       EXPECT_TRUE(parsed.has_value()) << line << ": " << parsed.error().message;
     }
   }
