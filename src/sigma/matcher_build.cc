@@ -392,10 +392,7 @@ class Builder {
     }
     plan_.keywords.Build(keywords);
     for (std::size_t f = 0; f < plan_.fields.size(); ++f) {
-      if (!literals[f].empty()) {
-        literals[f].insert(literals[f].end(), keywords.begin(), keywords.end());
-        plan_.fields[f].grams.Build(literals[f]);
-      }
+      plan_.fields[f].grams.Build(literals[f]);
       plan_.fields[f].exact.Freeze();
     }
   }

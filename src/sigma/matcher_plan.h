@@ -51,13 +51,9 @@ class ExactIndex {
 struct FieldPlan {
   std::string name;
   ExactIndex exact;
-  GramIndex grams;                       // the field's own and the keywords; empty: only those
+  GramIndex grams;
   std::vector<std::uint32_t> triggered;  // rules to look at when the field is there
   bool needed = false;                   // some lazy atom reads its values
-
-  const GramIndex& Scanned(const GramIndex& keywords) const {
-    return grams.empty() ? keywords : grams;
-  }
 };
 
 // A rule's condition, flat. kAll, kAny: `count` children from `first` in Plan::children.
@@ -72,7 +68,7 @@ struct Matcher::Plan {
   std::vector<Atom> atoms;
   std::vector<FieldPlan> fields;
   std::unordered_map<std::string, std::uint32_t> field_ids;
-  GramIndex keywords;            // for values of no known field
+  GramIndex keywords;            // looked for in every value; one index, so that it stays in cache
   bool keep_all_values = false;  // a lazy atom asks any value
   std::vector<Step> steps;
   std::vector<std::uint32_t> children;

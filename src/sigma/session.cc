@@ -277,8 +277,8 @@ class Matcher::Session::Impl {
     if (plan_.keep_all_values) {
       all_values_.push_back({text, folded});
     }
+    Scan(plan_.keywords, folded);
     if (count == 0) {
-      Scan(plan_.keywords, folded);
       return;
     }
     const std::uint32_t* fields = keys_.fields(keys_.node(at));
@@ -293,7 +293,7 @@ class Matcher::Session::Impl {
       if (const std::uint32_t atom = plan.exact.Find(folded); atom != kNone) {
         Found(atom);
       }
-      Scan(plan.Scanned(plan_.keywords), folded);
+      Scan(plan.grams, folded);
     }
   }
 
