@@ -199,6 +199,12 @@ JsonObject Capabilities(const BoxSpec& spec) {
                     {"ambient", JsonArray()}};
 }
 
+// Verbs keep what they move in memory; it counts against the box's all the same.
+bool LocksMemory(const BoxSpec& spec) {
+  const std::vector<std::string>& devices = spec.grant.box.devices;
+  return std::find(devices.begin(), devices.end(), "rdma") != devices.end();
+}
+
 JsonObject Process(const BoxSpec& spec) {
   std::vector<std::string> arguments = {kBoxInitPath};
   const std::vector<std::string> landlock = LandlockOptions(spec);
@@ -208,6 +214,12 @@ JsonObject Process(const BoxSpec& spec) {
   const auto limit = [](const char* type, std::int64_t value) {
     return JsonObject{{"type", type}, {"hard", value}, {"soft", value}};
   };
+  JsonArray limits{limit("RLIMIT_CORE", 0), limit("RLIMIT_FSIZE", FileBytesMax(spec)),
+                   limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))};
+  if (LocksMemory(spec)) {
+    limits.push_back(
+        limit("RLIMIT_MEMLOCK", static_cast<std::int64_t>(spec.grant.memory_bytes_max)));
+  }
   return JsonObject{
       {"terminal", false},
       {"user", JsonObject{{"uid", UserOf(spec)}, {"gid", UserOf(spec)}}},
@@ -215,9 +227,7 @@ JsonObject Process(const BoxSpec& spec) {
       {"env", Texts(Environment(spec))},
       {"cwd", spec.working_folder},
       {"capabilities", Capabilities(spec)},
-      {"rlimits",
-       JsonArray{limit("RLIMIT_CORE", 0), limit("RLIMIT_FSIZE", FileBytesMax(spec)),
-                 limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))}},
+      {"rlimits", std::move(limits)},
       {"noNewPrivileges", !Without(spec, Wall::kNoNewPrivileges)},
       {"oomScoreAdj", kOomScore},
   };

@@ -9,6 +9,8 @@
 namespace ringfence::isolate {
 namespace {
 
+constexpr std::size_t kDeviceBytesMax = 32;
+
 Error Bad(std::string field, std::string message) {
   return Error{Code::kInvalidArgument, field + ": " + message, {}, field};
 }
@@ -41,6 +43,13 @@ void AddBox(const GrantBox& box, JsonObject& grant) {
   number("shm_bytes_max", box.shm_bytes_max);
   number("tmp_bytes_max", box.tmp_bytes_max);
   number("huge_bytes_max", box.huge_bytes_max);
+  if (!box.devices.empty()) {
+    JsonArray devices;
+    for (const std::string& device : box.devices) {
+      devices.emplace_back(device);
+    }
+    grant["devices"] = std::move(devices);
+  }
   if (!box.walls_away.empty()) {
     JsonArray walls;
     for (const std::string& wall : box.walls_away) {
@@ -76,6 +85,15 @@ Result<GrantBox> ReadBox(JsonReader& reader) {
   RINGFENCE_ASSIGN(box.shm_bytes_max, ReadBytes(reader, "shm_bytes_max"));
   RINGFENCE_ASSIGN(box.tmp_bytes_max, ReadBytes(reader, "tmp_bytes_max"));
   RINGFENCE_ASSIGN(box.huge_bytes_max, ReadBytes(reader, "huge_bytes_max"));
+  if (reader.Has("devices")) {
+    RINGFENCE_ASSIGN(box.devices,
+                     reader.Strings("devices", std::size(model::kFabricDevices), kDeviceBytesMax));
+    for (const std::string& device : box.devices) {
+      if (!model::IsFabricDevice(device)) {
+        return Bad("grant.devices", "an entry is no device of a fabric");
+      }
+    }
+  }
   if (reader.Has("walls_away")) {
     RINGFENCE_ASSIGN(box.walls_away, reader.Strings("walls_away", model::kWallsMax, 64));
   }

@@ -26,6 +26,7 @@ struct GrantBox {
   std::uint64_t shm_bytes_max = 0;   // /dev/shm; 0: half of the memory
   std::uint64_t tmp_bytes_max = 0;   // each of /tmp and the home folder; 0: half of the memory
   std::uint64_t huge_bytes_max = 0;  // of huge pages, of each size; 0: none
+  std::vector<std::string> devices;  // of model::kFabricDevices: isolate/fabric_devices.h
   // Only ever of a box that runs a probe: isolate/walls_away.h.
   std::vector<std::string> walls_away;
   bool operator==(const GrantBox&) const = default;

@@ -1,5 +1,6 @@
 #include "jailer/boxes.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -147,6 +148,24 @@ void Boxes::LookAtDenied(const std::string& lease, Box& box) {
            {"to", flows}});
 }
 
+// A node has one IMEX channel for boxes, and whoever has it can map what others of it export.
+Status Boxes::CheckSharing(const Box& box) const {
+  const auto has_channel = [](const isolate::Grant& grant) {
+    return std::find(grant.box.devices.begin(), grant.box.devices.end(), "imex") !=
+           grant.box.devices.end();
+  };
+  const isolate::Grant& grant = box.plan.grant;
+  for (const auto& [lease, other] : boxes_) {
+    if (has_channel(grant) && has_channel(other.plan.grant) &&
+        other.plan.grant.tenant != grant.tenant) {
+      return Error{Code::kFailedPrecondition,
+                   "the node's IMEX channel is in use by lease " + lease + " of another tenant",
+                   "wait until it has ended, or use another node"};
+    }
+  }
+  return {};
+}
+
 void Boxes::Start(isolate::BoxPlan plan, TimePoint now, Started started) {
   const std::string lease = plan.grant.lease;
   const auto [place, added] = boxes_.try_emplace(lease);
@@ -154,7 +173,11 @@ void Boxes::Start(isolate::BoxPlan plan, TimePoint now, Started started) {
   box.plan = std::move(plan);
   box.deadline = now + kStartMax;
   box.started = std::move(started);
-  if (const Status launched = Launch(box); !launched.has_value()) {
+  Status launched = CheckSharing(place->second);
+  if (launched.has_value()) {
+    launched = Launch(box);
+  }
+  if (!launched.has_value()) {
     Fail(place, launched.error());
   }
 }

@@ -37,6 +37,11 @@ class Hands {
   virtual void ReadInventory(Text done) = 0;
   virtual void ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) = 0;
   virtual Result<gpu::DriverFiles> FilesFor(const std::vector<gpu::WantedGpu>& gpus) const = 0;
+  // Nodes of what the grant lets in besides GPUs (isolate/fabric_devices.h).
+  virtual Result<std::vector<gpu::DeviceNode>> FabricNodesFor(
+      const std::vector<std::string>& /*kinds*/) const {
+    return Error{Code::kFailedPrecondition, "this node has no devices of a fabric"};
+  }
   // The record must be durable already; its state is kept up to date from here on.
   virtual void StartBox(isolate::BoxPlan plan, Started started) = 0;
   virtual void EndBox(const std::string& lease) = 0;

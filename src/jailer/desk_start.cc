@@ -167,6 +167,10 @@ void Desk::StartGranted(std::uint32_t id, const isolate::Grant& grant, const std
     RINGFENCE_TRY(PlanProbe(grant, plan));
     RINGFENCE_ASSIGN(const std::vector<gpu::WantedGpu> gpus, Wanted(grant.gpus));
     RINGFENCE_ASSIGN(plan.files, hands_->FilesFor(gpus));
+    if (!grant.box.devices.empty()) {
+      RINGFENCE_ASSIGN(const auto nodes, hands_->FabricNodesFor(grant.box.devices));
+      plan.files.nodes.insert(plan.files.nodes.end(), nodes.begin(), nodes.end());
+    }
     RINGFENCE_ASSIGN(plan.slot, records_->TakeSlot(grant.tenant));
     LeaseRecord record;
     record.lease = grant.lease;

@@ -27,12 +27,18 @@ struct MountRequest {
 // A name of small letters, digits and '-'; a path in the box that is none of the box's own folders.
 Status CheckMount(const MountRequest& mount);
 
+// Devices that move bytes past the firewall: verbs of InfiniBand and RoCE, and the channels by
+// which nodes share memory over NVLink.
+inline constexpr std::string_view kFabricDevices[] = {"rdma", "imex"};
+bool IsFabricDevice(std::string_view name);
+
 struct BoxRequest {
   std::string image;  // as asked for: a name or a digest; empty: the host's /usr
   std::vector<MountRequest> mounts;
   std::uint64_t shm_bytes_max = 0;  // 0: as much as the box has by itself
   std::uint64_t tmp_bytes_max = 0;
   std::uint64_t huge_bytes_max = 0;  // 0: none
+  std::vector<std::string> devices;  // of kFabricDevices
 
   Status Validate() const;
 };

@@ -34,6 +34,7 @@ isolate::GrantBox BoxOf(const model::Lease& lease) {
   box.shm_bytes_max = request.shm_bytes_max;
   box.tmp_bytes_max = request.tmp_bytes_max;
   box.huge_bytes_max = request.huge_bytes_max;
+  box.devices = request.devices;
   if (lease.request.probe.has_value()) {
     box.walls_away = lease.request.probe->walls_away;
   }

@@ -204,6 +204,13 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
     }
     requested.detail["mounts"] = std::move(mounts);
   }
+  if (!lease.request.box.devices.empty()) {
+    JsonArray devices;
+    for (const std::string& device : lease.request.box.devices) {
+      devices.emplace_back(device);
+    }
+    requested.detail["devices"] = std::move(devices);
+  }
   RINGFENCE_TRY(Core::Record(db, requested));
 
   const audit::Actor self{"ringfence", "system", "", ""};
