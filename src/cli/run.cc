@@ -202,6 +202,9 @@ Result<Json> LeaseRequestOf(const Parsed& parsed, const std::string& default_ten
   if (const auto image = parsed.Value("image")) {
     request["image"] = *image;
   }
+  if (const auto exception = parsed.Value("exception")) {
+    request["exception"] = *exception;
+  }
   JsonObject environment;
   for (const std::string& pair : parsed.Values("env")) {
     const std::size_t equals = pair.find('=');
@@ -331,6 +334,9 @@ CommandTable RunCommands() {
             .value = "KIND",
             .help = "rdma or imex, where policy lets them in; may be given again",
             .repeated = true},
+           {.name = "exception",
+            .value = "NAME",
+            .help = "use an Exception of the policy: host_network, host_pid; each use is audited"},
            {.name = "detach",
             .letter = 'd',
             .help = "print the lease's id and return, leaving the job running"}},

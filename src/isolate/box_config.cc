@@ -53,12 +53,12 @@ unsigned UserOf(const BoxSpec& spec) {
 
 // Of these two file systems the kernel makes a new one only for who owns the namespace they show.
 JsonObject ProcMount(const BoxSpec& spec) {
-  return Without(spec, Wall::kPidNamespace)
+  return Without(spec, Wall::kPidNamespace) || SharesPids(spec)
              ? Mount("bind", "/proc", "/proc", {"rbind", "nosuid", "noexec", "nodev"})
              : Mount("proc", "proc", "/proc", {"nosuid", "noexec", "nodev"});
 }
 JsonObject SysMount(const BoxSpec& spec) {
-  return Without(spec, Wall::kNetworkNamespace)
+  return Without(spec, Wall::kNetworkNamespace) || SharesNetwork(spec)
              ? Mount("bind", "/sys", "/sys", {"rbind", "nosuid", "noexec", "nodev", "ro"})
              : Mount("sysfs", "sysfs", "/sys", {"nosuid", "noexec", "nodev", "ro"});
 }
@@ -267,7 +267,9 @@ JsonArray Namespaces(const BoxSpec& spec) {
       {Wall::kUtsNamespace, "uts"},         {Wall::kCgroupNamespace, "cgroup"},
   };
   for (const auto& [wall, type] : types) {
-    if (!Without(spec, wall)) {
+    const bool shared = (wall == Wall::kNetworkNamespace && SharesNetwork(spec)) ||
+                        (wall == Wall::kPidNamespace && SharesPids(spec));
+    if (!Without(spec, wall) && !shared) {
       namespaces.push_back(JsonObject{{"type", type}});
     }
   }
@@ -336,6 +338,15 @@ bool Without(const BoxSpec& spec, Wall wall) {
   return spec.walls_away.has_value() && IsProbe(spec) && spec.walls_away->Has(wall);
 }
 
+bool SharesNetwork(const BoxSpec& spec) {
+  return spec.access.has_value() && spec.access->lease() == spec.grant.lease &&
+         spec.access->network();
+}
+
+bool SharesPids(const BoxSpec& spec) {
+  return spec.access.has_value() && spec.access->lease() == spec.grant.lease && spec.access->pids();
+}
+
 std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
   if (Without(spec, Wall::kLandlock)) {
     return {"--unconfined", "probe"};
@@ -345,7 +356,7 @@ std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
     options.emplace_back(option);
     options.push_back(path);
   };
-  if (spec.grant.network.has_value()) {
+  if (spec.grant.network.has_value() || SharesNetwork(spec)) {
     add("--network", "wait");
   }
   add(spec.has_image ? "--rx" : "--ls", "/");

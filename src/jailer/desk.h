@@ -83,9 +83,15 @@ class Desk {
 
   void HandleStart(std::uint32_t id, const isolate::StartRequest& request);
   // With the image, where the grant names one.
-  void StartWithImage(std::uint32_t id, const isolate::Grant& grant, const std::string& digest);
-  void StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest,
-                    std::optional<isolate::BoxImage> image);
+  struct Order {
+    isolate::Grant grant;
+    std::string digest;  // of its envelope
+    std::optional<isolate::HostAccess> access;
+  };
+  void StartWithImage(std::uint32_t id, const Order& order);
+  void StartGranted(std::uint32_t id, const Order& order, std::optional<isolate::BoxImage> image);
+  // The grant's exception, if it has one that is in force; its job ends with it.
+  Status PlanException(const Order& order, isolate::BoxPlan& plan) const;
   Result<std::vector<isolate::NamedMount>> MountsFor(const isolate::Grant& grant) const;
   // Walls are taken away for a probe alone, and a probe's ending is signed.
   Status PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) const;

@@ -65,6 +65,12 @@ bool IsFabricDevice(std::string_view name) {
 }
 
 Status BoxRequest::Validate() const {
+  if (exception.size() > kExceptionBytesMax ||
+      !std::all_of(exception.begin(), exception.end(),
+                   [](char c) { return IsSmall(c) || c == '-' || c == '.'; })) {
+    return Wrong("exception", "that is no exception's name",
+                 "a name of small letters, digits, '.' and '-'");
+  }
   std::set<std::string_view> seen;
   for (const std::string& device : devices) {
     if (!IsFabricDevice(device) || !seen.insert(device).second) {

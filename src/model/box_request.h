@@ -15,6 +15,7 @@ inline constexpr std::size_t kMountsMax = 16;
 inline constexpr std::size_t kMountNameBytesMax = 64;
 inline constexpr std::size_t kMountPathBytesMax = 256;
 inline constexpr std::size_t kImageBytesMax = 512;
+inline constexpr std::size_t kExceptionBytesMax = 64;
 inline constexpr std::uint64_t kBoxBytesMin = std::uint64_t{64} << 10U;
 inline constexpr std::uint64_t kBoxBytesMax = std::uint64_t{4} << 40U;
 
@@ -39,6 +40,7 @@ struct BoxRequest {
   std::uint64_t tmp_bytes_max = 0;
   std::uint64_t huge_bytes_max = 0;  // 0: none
   std::vector<std::string> devices;  // of kFabricDevices
+  std::string exception;             // of the policy, by name; empty: none
 
   Status Validate() const;
 };

@@ -220,8 +220,10 @@ Status LeaseRequest::Validate() const {
       return Wrong("probe", "a probe has its own command and tenant",
                    "leave out the command; the tenant is " + std::string(probe->Tenant()));
     }
-    if (!environment.empty() || !box.image.empty() || !box.mounts.empty()) {
-      return Wrong("probe", "a probe's box has no environment, image or mounts", "leave them out");
+    if (!environment.empty() || !box.image.empty() || !box.mounts.empty() || !box.devices.empty() ||
+        !box.exception.empty()) {
+      return Wrong("probe", "a probe's box has no environment, image, mounts, devices or exception",
+                   "leave them out");
     }
   }
   RINGFENCE_TRY(ValidateEnvironment(environment));

@@ -67,6 +67,7 @@ Result<model::BoxRequest> ReadBox(JsonReader& reader) {
   if (reader.Has("devices")) {
     RINGFENCE_ASSIGN(box.devices, reader.Strings("devices", kDevicesMax, kIdBytesMax));
   }
+  RINGFENCE_ASSIGN(box.exception, reader.StringOr("exception", {}, kIdBytesMax));
   return box;
 }
 
@@ -92,6 +93,9 @@ void AddBox(const model::BoxRequest& box, JsonObject& object) {
   }
   if (!box.devices.empty()) {
     object["devices"] = ToArray(box.devices);
+  }
+  if (!box.exception.empty()) {
+    object["exception"] = box.exception;
   }
 }
 
