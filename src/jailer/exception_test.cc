@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "isolate/walls_away.h"
 #include "jailer/harness_test.h"
 
 namespace ringfence::jailer {

@@ -92,7 +92,10 @@ void AddBox(const model::BoxRequest& box, JsonObject& object) {
     }
   }
   if (!box.devices.empty()) {
-    object["devices"] = ToArray(box.devices);
+    JsonArray& devices = object["devices"].emplace_array();
+    for (const std::string& device : box.devices) {
+      devices.emplace_back(device);
+    }
   }
   if (!box.exception.empty()) {
     object["exception"] = box.exception;
