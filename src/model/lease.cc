@@ -157,6 +157,8 @@ Status ValidateHeld(const LeaseRequest& request) {
                             : request.probe.has_value()    ? "probe"
                             : !box.image.empty()           ? "image"
                             : !box.mounts.empty()          ? "mounts"
+                            : !box.devices.empty()         ? "devices"
+                            : !box.exception.empty()       ? "exception"
                             : box.shm_bytes_max + box.tmp_bytes_max + box.huge_bytes_max != 0
                                 ? "shm_bytes"
                                 : nullptr;
