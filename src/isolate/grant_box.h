@@ -29,6 +29,7 @@ struct GrantException {
   bool host_pid = false;
   Timestamp from;
   Timestamp until;
+  bool operator==(const GrantException&) const = default;
 };
 inline constexpr auto kGrantExceptionMax = std::chrono::days(30);
 

@@ -192,12 +192,6 @@ void Desk::StartGranted(std::uint32_t id, const Order& order,
       return Error{Code::kUnavailable, "the node is shutting down"};
     }
     RINGFENCE_TRY(CheckCards(grant));
-    if (grant.runtime == model::LeaseRuntime::kCdi &&
-        (order.access.has_value() || !grant.box.devices.empty())) {
-      return Error{Code::kPermissionDenied,
-                   "a lease that is held for another runtime has no exception and no devices but "
-                   "its GPUs"};
-    }
     isolate::BoxPlan plan;
     plan.grant = grant;
     plan.image = std::move(image);
