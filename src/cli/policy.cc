@@ -55,10 +55,18 @@ Result<int> Check(Invocation& invocation) {
   }
   const auto count = [](const auto& things) { return static_cast<std::int64_t>(things.size()); };
   const policy::Policy& good = **policy;
+  JsonArray exceptions;
+  for (const policy::BoxException& one : policy::ExceptionsInForce(good, invocation.clock.Now())) {
+    exceptions.emplace_back(one.Warning());
+    if (console.table()) {
+      console.Warn(one.Warning());
+    }
+  }
   if (!console.table()) {
     console.Show(JsonObject{{"ok", true},
                             {"folder", folder},
                             {"findings", JsonArray()},
+                            {"exceptions", std::move(exceptions)},
                             {"digest", good.digest()},
                             {"tenants", count(good.tenants())},
                             {"principals", count(good.principals())},

@@ -193,8 +193,17 @@ Result<Json> LeaseRequestOf(const Parsed& parsed, const std::string& default_ten
   RINGFENCE_TRY(AddNumbers(parsed, request));
   RINGFENCE_TRY(AddSizes(parsed, request));
   RINGFENCE_TRY(AddMounts(parsed, request));
+  if (const auto devices = parsed.Values("device"); !devices.empty()) {
+    JsonArray& wanted = request["devices"].emplace_array();
+    for (const std::string& device : devices) {
+      wanted.emplace_back(device);
+    }
+  }
   if (const auto image = parsed.Value("image")) {
     request["image"] = *image;
+  }
+  if (const auto exception = parsed.Value("exception")) {
+    request["exception"] = *exception;
   }
   JsonObject environment;
   for (const std::string& pair : parsed.Values("env")) {
@@ -321,6 +330,13 @@ CommandTable RunCommands() {
            {.name = "shm", .value = "SIZE", .help = "most in /dev/shm (default: half --memory)"},
            {.name = "tmp", .value = "SIZE", .help = "most in /tmp and in the home folder each"},
            {.name = "hugepages", .value = "SIZE", .help = "huge pages (default: none)"},
+           {.name = "device",
+            .value = "KIND",
+            .help = "rdma or imex, where policy lets them in; may be given again",
+            .repeated = true},
+           {.name = "exception",
+            .value = "NAME",
+            .help = "use an Exception of the policy: host_network, host_pid; each use is audited"},
            {.name = "detach",
             .letter = 'd',
             .help = "print the lease's id and return, leaving the job running"}},

@@ -42,6 +42,12 @@ void ShowStatus(Invocation& invocation, const Json& status, const std::string& s
       console.out() << "      fix: " << Safe(fix) << '\n';
     }
   }
+  for (const Json& exception : ArrayOf(status, "exceptions")) {
+    if (exception.is_string()) {
+      console.out() << "  ! "
+                    << Safe({exception.get_string().data(), exception.get_string().size()}) << '\n';
+    }
+  }
   const std::string simulated = BoolOf(status, "simulated") ? " (simulated)" : "";
   FactList facts;
   facts.Add("Nodes", Counts(status, "nodes", {{"total", "known"}, {"ready", "ready"}}));

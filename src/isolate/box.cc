@@ -183,6 +183,10 @@ Result<BoxSpec> BuildSteps(const BoxPlace& place, const BoxPlan& plan) {
   spec.driver_mounts = plan.files.mounts;
   spec.library_folders = plan.files.library_folders;
 
+  spec.access = plan.access;
+  if (plan.grant.box.exception.has_value() != plan.access.has_value()) {
+    return Error{Code::kInternal, "an exception was granted and not checked"};
+  }
   RINGFENCE_TRY(MakeClosedFolder(bundle, spec.first_uid));
   RINGFENCE_TRY(MakeClosedFolder(spec.root_folder, spec.first_uid));
   RINGFENCE_TRY(os::ChangeMode(spec.root_folder, 0755));
@@ -203,7 +207,12 @@ Result<BoxSpec> BuildSteps(const BoxPlace& place, const BoxPlan& plan) {
     RINGFENCE_ASSIGN(spec.system_files,
                      BuildBoxRoot(spec.root_folder, place.host_root, spec.first_uid));
   }
-  if (plan.grant.network.has_value() && !plan.grant.network->names.empty()) {
+  if (SharesNetwork(spec)) {
+    const std::string path = (place.host_root == "/" ? "" : place.host_root) + "/etc/resolv.conf";
+    if (os::Exists(path)) {
+      spec.system_files.push_back({path, "/etc/resolv.conf"});
+    }
+  } else if (plan.grant.network.has_value() && !plan.grant.network->names.empty()) {
     RINGFENCE_TRY(NameResolver(bundle, NetworkAddresses().Router(plan.slot), spec));
   }
   RINGFENCE_ASSIGN(spec.nodes, MakeNodes(place, plan, plan.files.nodes));

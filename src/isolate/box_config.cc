@@ -53,12 +53,12 @@ unsigned UserOf(const BoxSpec& spec) {
 
 // Of these two file systems the kernel makes a new one only for who owns the namespace they show.
 JsonObject ProcMount(const BoxSpec& spec) {
-  return Without(spec, Wall::kPidNamespace)
+  return Without(spec, Wall::kPidNamespace) || SharesPids(spec)
              ? Mount("bind", "/proc", "/proc", {"rbind", "nosuid", "noexec", "nodev"})
              : Mount("proc", "proc", "/proc", {"nosuid", "noexec", "nodev"});
 }
 JsonObject SysMount(const BoxSpec& spec) {
-  return Without(spec, Wall::kNetworkNamespace)
+  return Without(spec, Wall::kNetworkNamespace) || SharesNetwork(spec)
              ? Mount("bind", "/sys", "/sys", {"rbind", "nosuid", "noexec", "nodev", "ro"})
              : Mount("sysfs", "sysfs", "/sys", {"nosuid", "noexec", "nodev", "ro"});
 }
@@ -199,6 +199,12 @@ JsonObject Capabilities(const BoxSpec& spec) {
                     {"ambient", JsonArray()}};
 }
 
+// Verbs keep what they move in memory; it counts against the box's all the same.
+bool LocksMemory(const BoxSpec& spec) {
+  const std::vector<std::string>& devices = spec.grant.box.devices;
+  return std::find(devices.begin(), devices.end(), "rdma") != devices.end();
+}
+
 JsonObject Process(const BoxSpec& spec) {
   std::vector<std::string> arguments = {kBoxInitPath};
   const std::vector<std::string> landlock = LandlockOptions(spec);
@@ -208,6 +214,12 @@ JsonObject Process(const BoxSpec& spec) {
   const auto limit = [](const char* type, std::int64_t value) {
     return JsonObject{{"type", type}, {"hard", value}, {"soft", value}};
   };
+  JsonArray limits{limit("RLIMIT_CORE", 0), limit("RLIMIT_FSIZE", FileBytesMax(spec)),
+                   limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))};
+  if (LocksMemory(spec)) {
+    limits.push_back(
+        limit("RLIMIT_MEMLOCK", static_cast<std::int64_t>(spec.grant.memory_bytes_max)));
+  }
   return JsonObject{
       {"terminal", false},
       {"user", JsonObject{{"uid", UserOf(spec)}, {"gid", UserOf(spec)}}},
@@ -215,9 +227,7 @@ JsonObject Process(const BoxSpec& spec) {
       {"env", Texts(Environment(spec))},
       {"cwd", spec.working_folder},
       {"capabilities", Capabilities(spec)},
-      {"rlimits",
-       JsonArray{limit("RLIMIT_CORE", 0), limit("RLIMIT_FSIZE", FileBytesMax(spec)),
-                 limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))}},
+      {"rlimits", std::move(limits)},
       {"noNewPrivileges", !Without(spec, Wall::kNoNewPrivileges)},
       {"oomScoreAdj", kOomScore},
   };
@@ -257,7 +267,9 @@ JsonArray Namespaces(const BoxSpec& spec) {
       {Wall::kUtsNamespace, "uts"},         {Wall::kCgroupNamespace, "cgroup"},
   };
   for (const auto& [wall, type] : types) {
-    if (!Without(spec, wall)) {
+    const bool shared = (wall == Wall::kNetworkNamespace && SharesNetwork(spec)) ||
+                        (wall == Wall::kPidNamespace && SharesPids(spec));
+    if (!Without(spec, wall) && !shared) {
       namespaces.push_back(JsonObject{{"type", type}});
     }
   }
@@ -326,6 +338,15 @@ bool Without(const BoxSpec& spec, Wall wall) {
   return spec.walls_away.has_value() && IsProbe(spec) && spec.walls_away->Has(wall);
 }
 
+bool SharesNetwork(const BoxSpec& spec) {
+  return spec.access.has_value() && spec.access->lease() == spec.grant.lease &&
+         spec.access->network();
+}
+
+bool SharesPids(const BoxSpec& spec) {
+  return spec.access.has_value() && spec.access->lease() == spec.grant.lease && spec.access->pids();
+}
+
 std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
   if (Without(spec, Wall::kLandlock)) {
     return {"--unconfined", "probe"};
@@ -335,7 +356,7 @@ std::vector<std::string> LandlockOptions(const BoxSpec& spec) {
     options.emplace_back(option);
     options.push_back(path);
   };
-  if (spec.grant.network.has_value()) {
+  if (spec.grant.network.has_value() || SharesNetwork(spec)) {
     add("--network", "wait");
   }
   add(spec.has_image ? "--rx" : "--ls", "/");

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "gpu/device_files.h"
+#include "isolate/exception.h"
 #include "isolate/grant.h"
 #include "isolate/walls_away.h"
 
@@ -56,6 +57,7 @@ struct BoxSpec {
   // Bound at kBoxProbePath when that is the grant's command, and with walls away only then.
   std::string probe_host_path;
   std::optional<WallsAway> walls_away;
+  std::optional<HostAccess> access;         // the only way to the host's network and processes
   std::vector<BoxNode> foreign_nodes;       // without kDeviceNodes
   std::string shared_folder;                // without kOwnFiles: has tmp and shm
   std::string mps_folder;                   // without kGpuContext: the pipes of an MPS daemon
@@ -64,6 +66,10 @@ struct BoxSpec {
 
 // Whether the box stands without this wall: never, unless it runs our probe.
 bool Without(const BoxSpec& spec, Wall wall);
+
+// Whether it shares the host's: by an exception made for this very lease.
+bool SharesNetwork(const BoxSpec& spec);
+bool SharesPids(const BoxSpec& spec);
 
 Json BoxConfig(const BoxSpec& spec);
 // What of the box's files the job may use and how, as ringfence-init's options.

@@ -1,5 +1,6 @@
 #include "jailer/boxes.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -96,6 +97,9 @@ Status Boxes::Launch(Box& box) {
 
 Status Boxes::Connect(const Box& box, int pid) {
   const isolate::Grant& grant = box.plan.grant;
+  if (box.plan.access.has_value() && box.plan.access->network()) {
+    return os::WriteAll(box.status.get(), AsBytes("go\n"));  // the host's is there already
+  }
   if (!grant.network.has_value()) {
     return {};
   }
@@ -147,6 +151,24 @@ void Boxes::LookAtDenied(const std::string& lease, Box& box) {
            {"to", flows}});
 }
 
+// A node has one IMEX channel for boxes, and whoever has it can map what others of it export.
+Status Boxes::CheckSharing(const Box& box) const {
+  const auto has_channel = [](const isolate::Grant& grant) {
+    return std::find(grant.box.devices.begin(), grant.box.devices.end(), "imex") !=
+           grant.box.devices.end();
+  };
+  const isolate::Grant& grant = box.plan.grant;
+  for (const auto& [lease, other] : boxes_) {
+    if (has_channel(grant) && has_channel(other.plan.grant) &&
+        other.plan.grant.tenant != grant.tenant) {
+      return Error{Code::kFailedPrecondition,
+                   "the node's IMEX channel is in use by lease " + lease + " of another tenant",
+                   "wait until it has ended, or use another node"};
+    }
+  }
+  return {};
+}
+
 void Boxes::Start(isolate::BoxPlan plan, TimePoint now, Started started) {
   const std::string lease = plan.grant.lease;
   const auto [place, added] = boxes_.try_emplace(lease);
@@ -154,7 +176,11 @@ void Boxes::Start(isolate::BoxPlan plan, TimePoint now, Started started) {
   box.plan = std::move(plan);
   box.deadline = now + kStartMax;
   box.started = std::move(started);
-  if (const Status launched = Launch(box); !launched.has_value()) {
+  Status launched = CheckSharing(place->second);
+  if (launched.has_value()) {
+    launched = Launch(box);
+  }
+  if (!launched.has_value()) {
     Fail(place, launched.error());
   }
 }

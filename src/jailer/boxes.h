@@ -81,6 +81,7 @@ class Boxes {
   };
   using Place = std::map<std::string, Box>::iterator;
 
+  Status CheckSharing(const Box& box) const;
   Status Launch(Box& box);
   // Puts the box on the network that its grant has, and lets its command start.
   Status Connect(const Box& box, int pid);

@@ -37,6 +37,11 @@ class Hands {
   virtual void ReadInventory(Text done) = 0;
   virtual void ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) = 0;
   virtual Result<gpu::DriverFiles> FilesFor(const std::vector<gpu::WantedGpu>& gpus) const = 0;
+  // Nodes of what the grant lets in besides GPUs (isolate/fabric_devices.h).
+  virtual Result<std::vector<gpu::DeviceNode>> FabricNodesFor(
+      const std::vector<std::string>& /*kinds*/) const {
+    return Error{Code::kFailedPrecondition, "this node has no devices of a fabric"};
+  }
   // The record must be durable already; its state is kept up to date from here on.
   virtual void StartBox(isolate::BoxPlan plan, Started started) = 0;
   virtual void EndBox(const std::string& lease) = 0;
@@ -78,9 +83,15 @@ class Desk {
 
   void HandleStart(std::uint32_t id, const isolate::StartRequest& request);
   // With the image, where the grant names one.
-  void StartWithImage(std::uint32_t id, const isolate::Grant& grant, const std::string& digest);
-  void StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest,
-                    std::optional<isolate::BoxImage> image);
+  struct Order {
+    isolate::Grant grant;
+    std::string digest;  // of its envelope
+    std::optional<isolate::HostAccess> access;
+  };
+  void StartWithImage(std::uint32_t id, const Order& order);
+  void StartGranted(std::uint32_t id, const Order& order, std::optional<isolate::BoxImage> image);
+  // The grant's exception, if it has one that is in force; its job ends with it.
+  Status PlanException(const Order& order, isolate::BoxPlan& plan) const;
   Result<std::vector<isolate::NamedMount>> MountsFor(const isolate::Grant& grant) const;
   // Walls are taken away for a probe alone, and a probe's ending is signed.
   Status PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) const;

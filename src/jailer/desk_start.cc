@@ -1,12 +1,16 @@
 // Start: from a signed grant to a running box.
 
+#include <algorithm>
+
 #include "base/encoding.h"
 #include "crypto/sha256.h"
+#include "isolate/exception.h"
 #include "isolate/proof.h"
 #include "isolate/walls_away.h"
 #include "jailer/desk.h"
 #include "os/failpoint.h"
 #include "os/file.h"
+#include "os/log.h"
 
 namespace ringfence::jailer {
 namespace {
@@ -74,36 +78,44 @@ void Desk::HandleStart(std::uint32_t id, const isolate::StartRequest& request) {
     Answer(id, RequestType::kStart, std::move(status));
     return;
   }
-  auto grant = CheckGrant(request.grant);
-  if (!grant.has_value()) {
-    if (grant.error().code == Code::kPermissionDenied) {
-      (void)KeepIncident("refused_grant", grant.error().message);  // refused in any case
+  const auto open = [&]() -> Result<Order> {
+    Order order;
+    RINGFENCE_ASSIGN(order.grant, CheckGrant(request.grant));
+    RINGFENCE_ASSIGN(order.access, isolate::HostAccess::Open(*parts_.identity.grant_key,
+                                                             request.grant, clock_->Now()));
+    order.digest = Hex(crypto::Sha256(AsBytes(request.grant)));
+    return order;
+  };
+  auto order = open();
+  if (!order.has_value()) {
+    if (order.error().code == Code::kPermissionDenied) {
+      (void)KeepIncident("refused_grant", order.error().message);  // refused in any case
     }
-    Answer(id, RequestType::kStart, grant.error());
+    Answer(id, RequestType::kStart, order.error());
     return;
   }
-  const std::string digest = Hex(crypto::Sha256(AsBytes(request.grant)));
-  WithMinors(grant->gpus, [this, id, grant = *grant, digest](const Status& known) {
+  const std::vector<std::string> gpus = order->grant.gpus;
+  WithMinors(gpus, [this, id, order = std::move(*order)](const Status& known) {
     if (!known.has_value()) {
       Answer(id, RequestType::kStart, known.error());
       return;
     }
-    StartWithImage(id, grant, digest);
+    StartWithImage(id, order);
   });
 }
 
-void Desk::StartWithImage(std::uint32_t id, const isolate::Grant& grant,
-                          const std::string& digest) {
-  if (grant.box.image.empty()) {
-    StartGranted(id, grant, digest, std::nullopt);
+void Desk::StartWithImage(std::uint32_t id, const Order& order) {
+  const std::string& image = order.grant.box.image;
+  if (image.empty()) {
+    StartGranted(id, order, std::nullopt);
     return;
   }
-  hands_->ReadyImage(grant.box.image, [this, id, grant, digest](Result<isolate::BoxImage> image) {
-    if (!image.has_value()) {
-      Answer(id, RequestType::kStart, image.error());
+  hands_->ReadyImage(image, [this, id, order](Result<isolate::BoxImage> ready) {
+    if (!ready.has_value()) {
+      Answer(id, RequestType::kStart, ready.error());
       return;
     }
-    StartGranted(id, grant, digest, std::move(*image));
+    StartGranted(id, order, std::move(*ready));
   });
 }
 
@@ -135,7 +147,8 @@ Status Desk::PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) cons
   if (!grant.box.walls_away.empty()) {
     RINGFENCE_ASSIGN(plan.walls_away,
                      isolate::WallsAway::ForProbe(grant.command, grant.box.walls_away));
-    if (!grant.box.image.empty() || !grant.box.mounts.empty() || grant.network.has_value()) {
+    if (!grant.box.image.empty() || !grant.box.mounts.empty() || grant.network.has_value() ||
+        grant.box.exception.has_value()) {
       return Error{Code::kPermissionDenied,
                    "a box with walls taken away has no image, no mounts and no network"};
     }
@@ -149,8 +162,27 @@ Status Desk::PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) cons
   return {};
 }
 
-void Desk::StartGranted(std::uint32_t id, const isolate::Grant& grant, const std::string& digest,
+Status Desk::PlanException(const Order& order, isolate::BoxPlan& plan) const {
+  if (!order.access.has_value()) {
+    return {};
+  }
+  const Timestamp now = clock_->Now();  // an image may have taken its time
+  if (now >= order.access->until()) {
+    return Error{Code::kPermissionDenied,
+                 "the exception " + order.access->name() + " has ended meanwhile"};
+  }
+  plan.access = order.access;
+  plan.grant.runtime_max = std::min(plan.grant.runtime_max, order.access->until() - now);
+  os::Log(os::Level::kWarning, "exception_used",
+          {{"lease", order.grant.lease},
+           {"exception", order.access->name()},
+           {"until", FormatTime(order.access->until())}});
+  return {};
+}
+
+void Desk::StartGranted(std::uint32_t id, const Order& order,
                         std::optional<isolate::BoxImage> image) {
+  const isolate::Grant& grant = order.grant;
   const auto prepare = [&]() -> Result<isolate::BoxPlan> {
     // Again, as another Start may have come between.
     if (records_->WasUsed(grant.lease)) {
@@ -165,14 +197,19 @@ void Desk::StartGranted(std::uint32_t id, const isolate::Grant& grant, const std
     plan.image = std::move(image);
     RINGFENCE_ASSIGN(plan.mounts, MountsFor(grant));
     RINGFENCE_TRY(PlanProbe(grant, plan));
+    RINGFENCE_TRY(PlanException(order, plan));
     RINGFENCE_ASSIGN(const std::vector<gpu::WantedGpu> gpus, Wanted(grant.gpus));
     RINGFENCE_ASSIGN(plan.files, hands_->FilesFor(gpus));
+    if (!grant.box.devices.empty()) {
+      RINGFENCE_ASSIGN(const auto nodes, hands_->FabricNodesFor(grant.box.devices));
+      plan.files.nodes.insert(plan.files.nodes.end(), nodes.begin(), nodes.end());
+    }
     RINGFENCE_ASSIGN(plan.slot, records_->TakeSlot(grant.tenant));
     LeaseRecord record;
     record.lease = grant.lease;
     record.gpus = gpus;
     record.slot = plan.slot;
-    record.grant_digest = digest;
+    record.grant_digest = order.digest;
     record.start_before = grant.start_before;
     record.changed = clock_->Now();
     RINGFENCE_TRY(records_->Begin(record));

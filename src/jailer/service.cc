@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "isolate/fabric_devices.h"
 #include "isolate/image_worker.h"
 #include "os/failpoint.h"
 #include "os/log.h"
@@ -216,6 +217,11 @@ void Service::ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) {
 
 Result<gpu::DriverFiles> Service::FilesFor(const std::vector<gpu::WantedGpu>& gpus) const {
   return gpu::FilesFor(parts_.worker_place.driver_root, gpus);
+}
+
+Result<std::vector<gpu::DeviceNode>> Service::FabricNodesFor(
+    const std::vector<std::string>& kinds) const {
+  return isolate::FabricNodes(parts_.worker_place.driver_root, kinds);
 }
 
 void Service::StartBox(isolate::BoxPlan plan, Started started) {

@@ -63,6 +63,8 @@ class Service final : private Hands {
   void ReadInventory(Text done) override;
   void ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) override;
   Result<gpu::DriverFiles> FilesFor(const std::vector<gpu::WantedGpu>& gpus) const override;
+  Result<std::vector<gpu::DeviceNode>> FabricNodesFor(
+      const std::vector<std::string>& kinds) const override;
   void StartBox(isolate::BoxPlan plan, Started started) override;
   void EndBox(const std::string& lease) override;
   void ReadyImage(const std::string& digest, Image done) override;

@@ -59,7 +59,28 @@ Status CheckMount(const MountRequest& mount) {
   return {};
 }
 
+bool IsFabricDevice(std::string_view name) {
+  return std::find(std::begin(kFabricDevices), std::end(kFabricDevices), name) !=
+         std::end(kFabricDevices);
+}
+
 Status BoxRequest::Validate() const {
+  if (exception.size() > kExceptionBytesMax ||
+      !std::all_of(exception.begin(), exception.end(),
+                   [](char c) { return IsSmall(c) || c == '-' || c == '.'; })) {
+    return Wrong("exception", "that is no exception's name",
+                 "a name of small letters, digits, '.' and '-'");
+  }
+  std::set<std::string_view> seen;
+  for (const std::string& device : devices) {
+    if (!IsFabricDevice(device) || !seen.insert(device).second) {
+      return Wrong("devices",
+                   "\"" + device.substr(0, 100) +
+                       "\" is no device that a box may ask for, or is "
+                       "there twice",
+                   "rdma and imex are; GPUs are asked for with --gpus");
+    }
+  }
   if (image.size() > kImageBytesMax || image.find('\0') != std::string::npos) {
     return Wrong("image", "image is longer than " + std::to_string(kImageBytesMax) + " bytes",
                  "name it as NAME, NAME:TAG or sha256:HEX");

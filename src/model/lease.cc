@@ -157,6 +157,8 @@ Status ValidateHeld(const LeaseRequest& request) {
                             : request.probe.has_value()    ? "probe"
                             : !box.image.empty()           ? "image"
                             : !box.mounts.empty()          ? "mounts"
+                            : !box.devices.empty()         ? "devices"
+                            : !box.exception.empty()       ? "exception"
                             : box.shm_bytes_max + box.tmp_bytes_max + box.huge_bytes_max != 0
                                 ? "shm_bytes"
                                 : nullptr;
@@ -220,8 +222,10 @@ Status LeaseRequest::Validate() const {
       return Wrong("probe", "a probe has its own command and tenant",
                    "leave out the command; the tenant is " + std::string(probe->Tenant()));
     }
-    if (!environment.empty() || !box.image.empty() || !box.mounts.empty()) {
-      return Wrong("probe", "a probe's box has no environment, image or mounts", "leave them out");
+    if (!environment.empty() || !box.image.empty() || !box.mounts.empty() || !box.devices.empty() ||
+        !box.exception.empty()) {
+      return Wrong("probe", "a probe's box has no environment, image, mounts, devices or exception",
+                   "leave them out");
     }
   }
   RINGFENCE_TRY(ValidateEnvironment(environment));

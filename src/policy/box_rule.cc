@@ -99,6 +99,35 @@ Status CheckMounts(const std::vector<BoxRule>& rules, const model::TenantPath& t
   return {};
 }
 
+Status CheckDevices(const std::vector<BoxRule>& rules, const model::TenantPath& tenant,
+                    const model::BoxRequest& box) {
+  for (const std::string& device : box.devices) {
+    const bool named = std::any_of(rules.begin(), rules.end(), [&](const BoxRule& rule) {
+      return std::find(rule.devices.begin(), rule.devices.end(), device) != rule.devices.end();
+    });
+    if (!named) {
+      return Denied("boxes of " + tenant.text() + " may not have the devices " + device +
+                        ": they pass the firewall, and no BoxRule over this tenant names them",
+                    "a BoxRule of the policy must say devices: [" + device + "]", "devices");
+    }
+  }
+  return {};
+}
+
+void ReadDevices(YamlReader& spec, BoxRule& rule) {
+  if (spec.Any("devices") == nullptr) {
+    return;
+  }
+  for (const YamlText& text : spec.Texts("devices", 1, std::size(model::kFabricDevices))) {
+    if (!model::IsFabricDevice(text.text)) {
+      spec.Problem("devices", text.line, "\"" + text.text + "\" is no device of a fabric",
+                   "write rdma or imex; GPUs are given by leases");
+      continue;
+    }
+    rule.devices.push_back(text.text);
+  }
+}
+
 }  // namespace
 
 void ReadBoxRule(DraftHead head, DraftTenantRef tenant, YamlReader& spec, Draft& draft) {
@@ -123,6 +152,7 @@ void ReadBoxRule(DraftHead head, DraftTenantRef tenant, YamlReader& spec, Draft&
   rule.rule.shm_bytes_max = ReadMiB(spec, "shmMiB");
   rule.rule.tmp_bytes_max = ReadMiB(spec, "tmpMiB");
   rule.rule.huge_bytes_max = ReadMiB(spec, "hugepagesMiB");
+  ReadDevices(spec, rule.rule);
   draft.box_rules.push_back(std::move(rule));
 }
 
@@ -141,6 +171,7 @@ Status CheckBox(const Policy& policy, const model::TenantPath& tenant, const mod
     }
   }
   RINGFENCE_TRY(CheckMounts(rules, tenant, box));
+  RINGFENCE_TRY(CheckDevices(rules, tenant, box));
   for (const Limit& limit :
        {Limit{box.shm_bytes_max, &BoxRule::shm_bytes_max, "/dev/shm", "shm_bytes", false},
         {box.tmp_bytes_max, &BoxRule::tmp_bytes_max, "/tmp", "tmp_bytes", false},

@@ -19,8 +19,8 @@ namespace ringfence::policy {
 class Policy;
 
 // Holds for a tenant and all below it. A rule below cannot take back what one above demands or
-// forbids: limits are the least of all, demands add up; only mounts are permissions, and add up
-// too.
+// forbids: limits are the least of all, demands add up; only mounts and devices are permissions,
+// and add up too.
 struct BoxRule {
   model::TenantPath tenant = model::TenantPath::Root();
   bool images_pinned = false;                // an image must be asked for by digest
@@ -30,6 +30,7 @@ struct BoxRule {
   std::optional<std::uint64_t> shm_bytes_max;
   std::optional<std::uint64_t> tmp_bytes_max;
   std::optional<std::uint64_t> huge_bytes_max;  // none stated: no huge pages
+  std::vector<std::string> devices;             // of model::kFabricDevices: may be had
   Source source;
 };
 

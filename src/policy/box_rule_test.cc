@@ -65,6 +65,26 @@ TEST_F(BoxRuleTest, ImagesByDigest) {
   EXPECT_TRUE(Check(box, true).has_value());
 }
 
+TEST_F(BoxRuleTest, DevicesThatPassTheFirewallNeedARule) {
+  model::BoxRequest box;
+  box.devices = {"rdma"};
+  const Status refused = Check(box);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kPermissionDenied);
+  EXPECT_NE(refused.error().hint.find("devices: [rdma]"), std::string::npos);
+  policy_ = Parse(Rule("acme", "  tenant: acme\n  devices: [rdma]\n")).value();
+  EXPECT_TRUE(Check(box).has_value());
+  box.devices = {"rdma", "imex"};
+  EXPECT_FALSE(Check(box).has_value());
+  policy_ = Parse(Rule("other", "  tenant: acme\n  devices: [imex]\n") +
+                  Rule("all", "  tenant: /\n  devices: [rdma]\n"))
+                .value();
+  EXPECT_TRUE(Check(box).has_value());
+  const auto wrong = Parse(Rule("acme", "  tenant: acme\n  devices: [/dev/sda]\n"));
+  ASSERT_FALSE(wrong.has_value());
+  EXPECT_NE(wrong.error().message.find("is no device of a fabric"), std::string::npos);
+}
+
 TEST_F(BoxRuleTest, MountsAddUpAndOnlyWhatIsNamed) {
   model::BoxRequest box;
   box.mounts = {{"data", "/d", false}, {"scratch", "/s", true}};

@@ -34,6 +34,9 @@ class Checker {
     for (const DraftBoxRule& rule : draft_.box_rules) {
       (void)CheckTenantRef(rule.head, rule.tenant, "spec.tenant");
     }
+    for (const DraftException& exception : draft_.exceptions) {
+      CheckException(exception);
+    }
     CheckSomeoneCanAdminister();
   }
 
@@ -85,6 +88,7 @@ class Checker {
     Unique(draft_.quotas, "Quota");
     Unique(draft_.network_rules, "NetworkRule");
     Unique(draft_.box_rules, "BoxRule");
+    Unique(draft_.exceptions, "Exception");
     for (const Role& role : BuiltInRoles()) {
       for (const DraftRole& draft : draft_.roles) {
         if (draft.head.name == role.name) {
@@ -255,6 +259,36 @@ class Checker {
           std::to_string(rules) + " network rules hold for " + Quoted(tenant.head.name) + ", and " +
               std::to_string(kNetworkRulesPerTenantMax) + " are the most",
           "join rules: one may name a wider network or several ports");
+    }
+  }
+
+  bool IsService(const std::string& name) const {
+    return std::any_of(
+        draft_.principals.begin(), draft_.principals.end(),
+        [&](const DraftPrincipal& one) { return one.head.name == name && one.service; });
+  }
+
+  // Two people: a program approves nothing, and nobody approves for himself.
+  void CheckException(const DraftException& exception) {
+    (void)CheckTenantRef(exception.head, exception.tenant, "spec.tenant");
+    const auto& requested = exception.requested_by;
+    const auto& approved = exception.approved_by;
+    for (const auto& [who, field] :
+         {std::pair(&requested, "spec.requestedBy"), {&approved, "spec.approvedBy"}}) {
+      if (who->has_value() && !principals_.contains((*who)->text)) {
+        Add(exception.head, (*who)->line, field, "unknown principal " + Quoted((*who)->text),
+            Nearest((*who)->text, principals_, "declare it as a Principal"));
+      }
+    }
+    if (approved.has_value() && IsService(approved->text)) {
+      Add(exception.head, approved->line, "spec.approvedBy",
+          Quoted(approved->text) + " is a service, and exceptions are approved by people",
+          "name a user");
+    }
+    if (requested.has_value() && approved.has_value() && requested->text == approved->text) {
+      Add(exception.head, approved->line, "spec.approvedBy",
+          Quoted(approved->text) + " asked for it, and must not be who approves it",
+          "have somebody else approve it");
     }
   }
 

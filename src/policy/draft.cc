@@ -15,8 +15,8 @@ using wire::YamlText;
 
 constexpr std::size_t kDisplayNameBytesMax = 128;
 constexpr std::size_t kActionsPerRoleMax = 64;
-constexpr std::string_view kKinds[] = {"Tenant",   "Principal", "Role",        "Binding",
-                                       "Boundary", "Quota",     "NetworkRule", "BoxRule"};
+constexpr std::string_view kKinds[] = {"Tenant", "Principal",   "Role",    "Binding",  "Boundary",
+                                       "Quota",  "NetworkRule", "BoxRule", "Exception"};
 
 bool IsAlphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -206,7 +206,7 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
     top.Problem("kind", kind->line, "unknown kind \"" + kind->text + "\"",
                 DidYouMean(Closest(kind->text, kinds),
                            "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, "
-                           "NetworkRule, BoxRule"));
+                           "NetworkRule, BoxRule, Exception"));
     return;
   }
   YamlReader metadata(metadata_node, "metadata", YamlText{file, document.line}, problems);
@@ -233,6 +233,8 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
       ReadNetworkRule(std::move(head), spec, draft, problems);
     } else if (kind->text == "BoxRule") {
       ReadBoxRule(std::move(head), ReadTenantRef(spec, true), spec, draft);
+    } else if (kind->text == "Exception") {
+      ReadException(std::move(head), ReadTenantRef(spec, false), spec, draft);
     } else {
       ReadQuota(std::move(head), spec, draft);
     }

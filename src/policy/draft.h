@@ -79,6 +79,14 @@ struct DraftBoxRule {
   BoxRule rule;  // without tenant and source
 };
 
+struct DraftException {
+  DraftHead head;
+  DraftTenantRef tenant;
+  BoxException exception;  // without name, tenant, people and source
+  std::optional<wire::YamlText> requested_by;
+  std::optional<wire::YamlText> approved_by;
+};
+
 struct Draft {
   std::vector<DraftTenant> tenants;
   std::vector<DraftPrincipal> principals;
@@ -88,6 +96,7 @@ struct Draft {
   std::vector<DraftQuota> quotas;
   std::vector<DraftNetworkRule> network_rules;
   std::vector<DraftBoxRule> box_rules;
+  std::vector<DraftException> exceptions;
 };
 
 // Adds one document of `file` to the draft; what is wrong with it goes to `problems`.
@@ -98,6 +107,7 @@ void ReadDocument(const wire::YamlNode& document, const std::string& file, Draft
 void ReadNetworkRule(DraftHead head, wire::YamlReader& spec, Draft& draft,
                      wire::YamlProblems& problems);
 void ReadBoxRule(DraftHead head, DraftTenantRef tenant, wire::YamlReader& spec, Draft& draft);
+void ReadException(DraftHead head, DraftTenantRef tenant, wire::YamlReader& spec, Draft& draft);
 
 // Holds the documents against each other: references, duplicates, contradictions, lock-out.
 void CheckDraft(const Draft& draft, wire::YamlProblems& problems);

@@ -123,6 +123,15 @@ void Policy::Tables::Fill(Draft& draft) {
     rule.source = std::move(draft_rule.head.source);
     box_rules.push_back(std::move(rule));
   }
+  for (DraftException& draft_exception : draft.exceptions) {
+    BoxException exception = std::move(draft_exception.exception);
+    exception.name = std::move(draft_exception.head.name);
+    exception.tenant = *draft_exception.tenant.path;
+    exception.requested_by = std::move(draft_exception.requested_by->text);
+    exception.approved_by = std::move(draft_exception.approved_by->text);
+    exception.source = std::move(draft_exception.head.source);
+    exceptions.push_back(std::move(exception));
+  }
 }
 
 void Policy::Tables::FillBindings(Draft& draft) {
@@ -199,6 +208,7 @@ std::vector<Binding> Policy::bindings() const { return tables_->bindings; }
 std::vector<Boundary> Policy::boundaries() const { return tables_->boundaries; }
 std::vector<Quota> Policy::quotas() const { return tables_->quotas; }
 const std::vector<NetworkRule>& Policy::network_rules() const { return tables_->network_rules; }
+const std::vector<BoxException>& Policy::exceptions() const { return tables_->exceptions; }
 const std::string& Policy::digest() const { return tables_->digest; }
 
 const std::map<std::string, std::string>& Policy::files() const { return tables_->files; }

@@ -15,6 +15,7 @@
 #include "model/tenant.h"
 #include "policy/authorizer.h"
 #include "policy/box_rule.h"
+#include "policy/exception.h"
 #include "policy/network_rule.h"
 #include "policy/source.h"
 
@@ -79,6 +80,7 @@ class Policy final : public Authorizer {
   std::vector<Boundary> boundaries() const;
   std::vector<Quota> quotas() const;
   const std::vector<NetworkRule>& network_rules() const;  // in the order of the files
+  const std::vector<BoxException>& exceptions() const;    // likewise; also those out of force
   // Every quota that holds for a tenant: its own and those above it.
   std::vector<Quota> QuotasOver(const model::TenantPath& tenant) const;
   // Likewise, down from "/".

@@ -58,7 +58,8 @@ void Check(const std::vector<Case>& cases) {
 
 TEST(PolicyErrorsTest, TheFrameOfADocument) {
   const std::string kinds =
-      "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, NetworkRule, BoxRule";
+      "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, NetworkRule, BoxRule, "
+      "Exception";
   Check({
       {"- a\n",
        "x.yaml:1: must be a map, but is a list (write \"name: value\" lines below it, or {} for "

@@ -48,6 +48,7 @@ struct Policy::Tables {
   std::vector<Quota> quotas;
   std::vector<NetworkRule> network_rules;
   std::vector<BoxRule> box_rules;
+  std::vector<BoxException> exceptions;
   TextMap<std::size_t> quota_of;  // by tenant; index into quotas
   TextMap<Holder> holders;
   std::string some_admin;  // of those with admin at "/", the first

@@ -34,10 +34,29 @@ isolate::GrantBox BoxOf(const model::Lease& lease) {
   box.shm_bytes_max = request.shm_bytes_max;
   box.tmp_bytes_max = request.tmp_bytes_max;
   box.huge_bytes_max = request.huge_bytes_max;
+  box.devices = request.devices;
   if (lease.request.probe.has_value()) {
     box.walls_away = lease.request.probe->walls_away;
   }
   return box;
+}
+
+// As the policy has it now. One that is gone meanwhile lets nothing, and no jailer starts the box.
+std::optional<isolate::GrantException> ExceptionOf(const Core& core, const model::Lease& lease) {
+  const std::string& name = lease.request.box.exception;
+  if (name.empty()) {
+    return std::nullopt;
+  }
+  isolate::GrantException granted;
+  granted.name = name;
+  const auto found = policy::FindException(*core.policy(), lease.request.tenant, name, core.Now());
+  if (found.has_value()) {
+    granted.host_network = found->host_network;
+    granted.host_pid = found->host_pid;
+    granted.from = found->from;
+    granted.until = found->until;
+  }
+  return granted;
 }
 
 std::string GrantFor(const Core& core, const model::Lease& lease) {
@@ -60,6 +79,7 @@ std::string GrantFor(const Core& core, const model::Lease& lease) {
   grant.cpu_millis_max = lease.request.cpu_millis_max;
   grant.pids_max = lease.request.pids_max;
   grant.box = BoxOf(lease);
+  grant.box.exception = ExceptionOf(core, lease);
   grant.issued = placed;
   grant.start_before = placed + kStartWithin;
   grant.runtime_max = lease.request.timeout;

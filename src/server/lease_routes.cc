@@ -127,6 +127,10 @@ Status FindImage(const Call& call, const model::LeaseRequest& request, lease::Fl
   }
   RINGFENCE_TRY(
       policy::CheckBox(*call.core.policy(), request.tenant, request.box, reference.pinned()));
+  if (!request.box.exception.empty()) {
+    RINGFENCE_TRY(policy::FindException(*call.core.policy(), request.tenant, request.box.exception,
+                                        call.core.Now()));
+  }
   if (wanted.empty()) {
     return {};
   }
@@ -167,6 +171,28 @@ Result<lease::Placement> PlaceInside(const Call& call, store::Connection& db,
   return lease::Place(request.gpus, fleet);
 }
 
+// Each use of an exception is an entry of its own: who, under whose approval, why and until when.
+Status RecordException(const Call& call, store::Connection& db, const model::Lease& lease) {
+  if (lease.request.box.exception.empty()) {
+    return {};
+  }
+  RINGFENCE_ASSIGN(const policy::BoxException exception,
+                   policy::FindException(*call.core.policy(), lease.request.tenant,
+                                         lease.request.box.exception, call.core.Now()));
+  audit::Entry entry = call.core.StepEntry(ActorOf(call.caller), "exception.use", lease);
+  JsonArray what;
+  for (const std::string& one : exception.what()) {
+    what.emplace_back(one);
+  }
+  entry.detail["exception"] = exception.name;
+  entry.detail["what"] = std::move(what);
+  entry.detail["reason"] = exception.reason;
+  entry.detail["requested_by"] = exception.requested_by;
+  entry.detail["approved_by"] = exception.approved_by;
+  entry.detail["until"] = FormatTime(exception.until);
+  return Core::Record(db, entry);
+}
+
 // requested, admitted and placed, each with its entry, in the caller's transaction.
 Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
              const policy::Decision& decision, const lease::Placement& placement) {
@@ -204,7 +230,15 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
     }
     requested.detail["mounts"] = std::move(mounts);
   }
+  if (!lease.request.box.devices.empty()) {
+    JsonArray devices;
+    for (const std::string& device : lease.request.box.devices) {
+      devices.emplace_back(device);
+    }
+    requested.detail["devices"] = std::move(devices);
+  }
   RINGFENCE_TRY(Core::Record(db, requested));
+  RINGFENCE_TRY(RecordException(call, db, lease));
 
   const audit::Actor self{"ringfence", "system", "", ""};
   RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kAdmitted, now));

@@ -221,6 +221,10 @@ void GetStatus(const Call& call, const net::Responder& responder) {
       problems.emplace_back(JsonObject{{"what", what}, {"fix", fix}});
     }
     const auto policy = call.core.policy();
+    JsonArray exceptions;
+    for (const policy::BoxException& one : policy::ExceptionsInForce(*policy, call.core.Now())) {
+      exceptions.emplace_back(one.Warning());
+    }
     const bool simulated = std::any_of(glance.nodes.begin(), glance.nodes.end(),
                                        [](const model::Node& node) { return node.simulated; });
     return net::Response::OfJson(
@@ -230,6 +234,7 @@ void GetStatus(const Call& call, const net::Responder& responder) {
             {"version", RINGFENCE_VERSION},
             {"simulated", simulated},
             {"problems", std::move(problems)},
+            {"exceptions", std::move(exceptions)},
             {"nodes", JsonObject{{"total", glance.nodes.size()},
                                  {"ready", CountReady(glance, call.core.Now())}}},
             {"gpus",

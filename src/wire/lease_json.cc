@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kIdBytesMax = 128;
 constexpr std::size_t kReasonBytesMax = 8192;
+constexpr std::size_t kDevicesMax = 8;
 constexpr std::size_t kProofBytesMax = 64 * 1024;
 constexpr std::int64_t kUint32Most = std::numeric_limits<std::uint32_t>::max();
 // The largest whole number that every JSON reader keeps exactly.
@@ -63,6 +64,10 @@ Result<model::BoxRequest> ReadBox(JsonReader& reader) {
     RINGFENCE_ASSIGN(const auto bytes, reader.IntOr(name, 0, 0, kIntegerMost));
     *into = static_cast<std::uint64_t>(bytes);
   }
+  if (reader.Has("devices")) {
+    RINGFENCE_ASSIGN(box.devices, reader.Strings("devices", kDevicesMax, kIdBytesMax));
+  }
+  RINGFENCE_ASSIGN(box.exception, reader.StringOr("exception", {}, kIdBytesMax));
   return box;
 }
 
@@ -85,6 +90,15 @@ void AddBox(const model::BoxRequest& box, JsonObject& object) {
     if (bytes != 0) {
       object[name] = static_cast<std::int64_t>(bytes);
     }
+  }
+  if (!box.devices.empty()) {
+    JsonArray& devices = object["devices"].emplace_array();
+    for (const std::string& device : box.devices) {
+      devices.emplace_back(device);
+    }
+  }
+  if (!box.exception.empty()) {
+    object["exception"] = box.exception;
   }
 }
 
