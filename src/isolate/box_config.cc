@@ -217,8 +217,10 @@ JsonObject Process(const BoxSpec& spec) {
   JsonArray limits{limit("RLIMIT_CORE", 0), limit("RLIMIT_FSIZE", FileBytesMax(spec)),
                    limit("RLIMIT_NOFILE", static_cast<std::int64_t>(spec.open_files_max))};
   if (LocksMemory(spec)) {
-    limits.push_back(
-        limit("RLIMIT_MEMLOCK", static_cast<std::int64_t>(spec.grant.memory_bytes_max)));
+    // Nobody here may give more than the jailer has itself (LimitMEMLOCK= of its service).
+    const std::uint64_t most =
+        std::min(spec.grant.memory_bytes_max, os::HardLimit(os::Limit::kLockedBytes));
+    limits.push_back(limit("RLIMIT_MEMLOCK", static_cast<std::int64_t>(most)));
   }
   return JsonObject{
       {"terminal", false},

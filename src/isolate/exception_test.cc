@@ -36,7 +36,8 @@ class ExceptionTest : public ::testing::Test {
   }
   static std::string NamespacesOf(const BoxSpec& spec) {
     std::string all;
-    for (const Json& one : BoxConfig(spec).at("linux").at("namespaces").as_array()) {
+    const Json config = BoxConfig(spec);
+    for (const Json& one : config.at("linux").at("namespaces").as_array()) {
       all += std::string(one.at("type").as_string()) + " ";
     }
     return all;
