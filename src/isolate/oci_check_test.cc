@@ -284,23 +284,24 @@ TEST_F(OciLookTest, SwappedLinksAreNeverFollowed) {
                     (top_ + "/root/dev/other").c_str(), RENAME_EXCHANGE);
     }
   }
+  // Undisturbed, a look sees the container's own GPU once. Until some were disturbed: on a busy
+  // machine the swapper may not run for a while.
   int seen = 0;
-  int not_seen = 0;
+  int disturbed = 0;
   std::string wrong;
-  for (int i = 0; i < 10'000 && wrong.empty(); ++i) {
-    for (const std::string& line : Look()) {
+  for (int i = 0; (i < 10'000 || disturbed == 0 || seen == 0) && wrong.empty(); ++i) {
+    const Found found = Look();
+    for (const std::string& line : found) {
       if (line.find("195:7") == std::string::npos) {
         wrong = line;
       }
       ++seen;
     }
-    ++not_seen;
+    disturbed += found.size() == 1 ? 0 : 1;
   }
   ASSERT_EQ(kill(swapper, SIGKILL), 0);
   ASSERT_EQ(waitpid(swapper, nullptr, 0), swapper);
   EXPECT_EQ(wrong, "");
-  EXPECT_GT(seen, 0);
-  EXPECT_NE(seen, not_seen) << "nothing was swapped in time: the test has tried nothing";
 }
 
 }  // namespace

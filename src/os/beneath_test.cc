@@ -102,19 +102,18 @@ TEST_F(BeneathTest, ASwappedLinkIsNeverFollowed) {
   }
   int read_well = 0;
   int refused = 0;
-  for (int i = 0; i < 20'000; ++i) {
+  // Until both were met: on a busy machine the swapper may not run for a while.
+  std::string wrong;
+  for (int i = 0; (i < 20'000 || read_well == 0 || refused == 0) && wrong.empty(); ++i) {
     const auto text = ReadBeneath(folder_.get(), "a", 100);
-    if (text.has_value()) {
-      ASSERT_EQ(*text, "public");
-      ++read_well;
-    } else {
-      ++refused;
+    ++(text.has_value() ? read_well : refused);
+    if (text.has_value() && *text != "public") {
+      wrong = *text;
     }
   }
   ASSERT_EQ(kill(swapper, SIGKILL), 0);
   ASSERT_EQ(waitpid(swapper, nullptr, 0), swapper);
-  EXPECT_GT(read_well, 0);
-  EXPECT_GT(refused, 0) << "nothing was swapped in time: the test has tried nothing";
+  EXPECT_EQ(wrong, "");
 }
 
 // From here on, whatever renames is killed by the kernel: SIGKILL has no finer aim.
