@@ -10,7 +10,7 @@ namespace {
 // An alarm is something expected less than once in 20,000 samples; early on, when the history is
 // short and likely to be one-sided, in more.
 constexpr float kReach = 4.3F;
-constexpr float kReachPerHalving = 2.0F;  // added for each halving of the history below:
+constexpr float kReachPerHalving = 1.5F;  // added for each halving of the history below:
 constexpr float kSettledSamples = 256.0F;
 // An episode is over after so many samples below kCalmShare of an alarm. Within it, a leap to
 // something rarer by so much is an alarm of its own.
@@ -31,6 +31,7 @@ constexpr std::size_t kLowSide = static_cast<std::size_t>(Sign::kLow);
 constexpr std::size_t Index(Sign sign) { return static_cast<std::size_t>(sign); }
 // Numbers of one sign are kept as "how far", so that each has only an upper end.
 constexpr float Side(std::size_t sign) { return sign % 2 == 0 ? 1.0F : -1.0F; }
+constexpr bool IsLong(Sign sign) { return sign == Sign::kLongHigh || sign == Sign::kLongLow; }
 constexpr bool IsLevel(std::size_t sign) { return sign < Index(Sign::kStepUp); }
 
 struct Window {
@@ -96,7 +97,7 @@ float Baseline::Range(std::size_t sign, float span) const {
     case Sign::kHeldLow:
     case Sign::kLongHigh:
     case Sign::kLongLow:
-      return std::max(2 * (tail.bound() - tail.usual()), 0.5F * span);
+      return std::max(2 * (tail.bound() - tail.usual()), 0.45F * span);
     case Sign::kHigh:
     case Sign::kLow:
     case Sign::kStepUp:
@@ -139,10 +140,10 @@ void Baseline::Decide(Verdict& verdict) {
                                     : 0.0F);
   verdict.score = std::min(1.0F, verdict.rarity / (2 * reach));
   if (episode_) {
-    // While the short window still fills with what raised the alarm, it is that thing.
-    age_ = static_cast<std::uint8_t>(std::min<unsigned>(age_ + 1U, kHeldSamples + 1));
-    if (verdict.score >= kAlarmScore && verdict.rarity > peak_rarity_ + kWorse &&
-        age_ > kHeldSamples) {
+    // While a window still fills with what raised the alarm, what it shows is that thing.
+    age_ = static_cast<std::uint8_t>(std::min<unsigned>(age_ + 1U, kLongSamples + 1));
+    const bool echo = age_ <= (IsLong(verdict.sign) ? kLongSamples : kHeldSamples);
+    if (verdict.score >= kAlarmScore && verdict.rarity > peak_rarity_ + kWorse && !echo) {
       episode_ = false;
     } else if (verdict.score >= kCalmShare * kAlarmScore) {
       calm_ = 0;
