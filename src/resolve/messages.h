@@ -2,7 +2,7 @@
 
 // What jailer and resolver say to each other over their socket pair, a message each. The resolver
 // reads from the network, so its side may be an attacker's: it has one thing to say, of fixed
-// fields, and whatever else comes ends it. docs/formats/resolver.md.
+// fields, and whatever else comes ends it. docs/formats/jailer.md.
 
 #include <cstdint>
 #include <string>

@@ -65,8 +65,8 @@ def test_only_by_an_exception_in_force(ringfence):
     lines = ringfence.ok("audit", "tail", "--limit", "200", "--output", "json").splitlines()
     uses = [json.loads(line) for line in lines if "exception.use" in line]
     assert len(uses) == 1 and users[1] in json.dumps(uses[0]), uses
-    assert any("fabric-debug" in one for one in ringfence.json("status")["exceptions"])
-    assert "fabric-debug" in ringfence.ok("status")
+    assert any("fabric-debug" in one for one in ringfence.json_any("status")["exceptions"])
+    assert "fabric-debug" in ringfence("status").stdout
     folder = ringfence.state / "policy"
     assert "fabric-debug" in ringfence("policy", "check", folder).stderr
 
