@@ -1,8 +1,9 @@
 // How long a placement takes as the fleet grows. For each size: a fleet of nodes with eight GPUs is
 // filled to nine tenths with a mix of 144 demands, then leases come and go at random; each decision
-// is timed with the change it makes. One thread.
+// is timed with the change it makes. One thread. A run is the same each time, so it is done several
+// times, and of each decision the least time counts: what else the machine did is not in it.
 //
-//   place [--nodes N,N,...] [--decisions N] [--method NAME]       prints JSON
+//   place [--nodes N,N,...] [--decisions N] [--repeat N] [--method NAME]       prints JSON
 
 #include <algorithm>
 #include <chrono>
@@ -103,7 +104,14 @@ struct Run {
   }
 };
 
-void Measure(std::uint32_t nodes, std::uint32_t decisions, place::Method method, bool last) {
+struct Times {
+  std::vector<double> wall, cpu;  // of each decision, microseconds
+  std::size_t states = 0;
+  std::uint32_t placed = 0;
+  double allocated = 0;
+};
+
+Times OneRun(std::uint32_t nodes, std::uint32_t decisions, place::Method method) {
   const std::vector<place::TypicalTask> tasks = Tasks();
   const std::vector<place::NodeKind> kinds = {{"A", 96000, 393216, 8, 0, nullptr},
                                               {"B", 128000, 786432, 8, 0, nullptr},
@@ -126,27 +134,39 @@ void Measure(std::uint32_t nodes, std::uint32_t decisions, place::Method method,
   while (run.used < enough) {
     run.Place(nullptr, nullptr);
   }
-  std::vector<double> wall;
-  std::vector<double> cpu;
-  std::uint32_t placed = 0;
+  Times times;
   for (std::uint32_t i = 0; i < decisions; ++i) {
     while (run.used > enough) {
       run.ReleaseOne();
     }
-    placed += run.Place(&wall, &cpu) ? 1 : 0;
+    times.placed += run.Place(&times.wall, &times.cpu) ? 1 : 0;
   }
-  std::sort(wall.begin(), wall.end());
-  std::sort(cpu.begin(), cpu.end());
-  const double allocated = static_cast<double>(run.used) / (nodes * 8000.0);
+  times.states = run.index.states();
+  times.allocated = static_cast<double>(run.used) / (nodes * 8000.0);
+  return times;
+}
+
+void Measure(std::uint32_t nodes, std::uint32_t decisions, std::uint32_t repeat,
+             place::Method method, bool last) {
+  Times best = OneRun(nodes, decisions, method);
+  for (std::uint32_t i = 1; i < repeat; ++i) {
+    const Times again = OneRun(nodes, decisions, method);
+    for (std::size_t k = 0; k < best.cpu.size(); ++k) {
+      best.cpu[k] = std::min(best.cpu[k], again.cpu[k]);
+      best.wall[k] = std::min(best.wall[k], again.wall[k]);
+    }
+  }
+  std::sort(best.wall.begin(), best.wall.end());
+  std::sort(best.cpu.begin(), best.cpu.end());
   std::printf(
       "  {\"nodes\": %u, \"gpus\": %u, \"states\": %zu, \"allocated\": %.4f, "
-      "\"decisions\": %u, \"placed\": %u, "
+      "\"decisions\": %u, \"placed\": %u, \"repeat\": %u, "
       "\"cpu_us\": {\"p50\": %.2f, \"p99\": %.2f, \"p999\": %.2f}, "
       "\"wall_us\": {\"p50\": %.2f, \"p99\": %.2f, \"p999\": %.2f}}%s\n",
-      nodes, nodes * 8, run.index.states(), allocated, decisions, placed,
-      place::Percentile(cpu, 50), place::Percentile(cpu, 99), place::Percentile(cpu, 99.9),
-      place::Percentile(wall, 50), place::Percentile(wall, 99), place::Percentile(wall, 99.9),
-      last ? "" : ",");
+      nodes, nodes * 8, best.states, best.allocated, decisions, best.placed, repeat,
+      place::Percentile(best.cpu, 50), place::Percentile(best.cpu, 99),
+      place::Percentile(best.cpu, 99.9), place::Percentile(best.wall, 50),
+      place::Percentile(best.wall, 99), place::Percentile(best.wall, 99.9), last ? "" : ",");
   std::fflush(stdout);
 }
 
@@ -155,6 +175,7 @@ void Measure(std::uint32_t nodes, std::uint32_t decisions, place::Method method,
 int main(int argc, char** argv) {
   std::vector<std::uint32_t> sizes = {100, 1000, 10000, 100000};
   std::uint32_t decisions = 20000;
+  std::uint32_t repeat = 3;
   place::Method method = place::Method::kRingfence;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
@@ -171,17 +192,20 @@ int main(int argc, char** argv) {
       }
     } else if (name == "--decisions") {
       decisions = static_cast<std::uint32_t>(std::strtoul(argv[i + 1], nullptr, 10));
+    } else if (name == "--repeat") {
+      repeat = static_cast<std::uint32_t>(std::strtoul(argv[i + 1], nullptr, 10));
     } else if (const auto parsed = place::ParseMethod(argv[i + 1]);
                name == "--method" && parsed.has_value()) {
       method = *parsed;
     } else {
-      std::fprintf(stderr, "usage: place [--nodes N,N] [--decisions N] [--method NAME]\n");
+      std::fprintf(stderr,
+                   "usage: place [--nodes N,N] [--decisions N] [--repeat N] [--method NAME]\n");
       return 2;
     }
   }
   std::printf("[\n");
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    Measure(sizes[i], decisions, method, i + 1 == sizes.size());
+    Measure(sizes[i], decisions, repeat, method, i + 1 == sizes.size());
   }
   std::printf("]\n");
   return 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "base/json.h"
 #include "cli/commands.h"
@@ -23,7 +24,7 @@ double NowMicroseconds() {
 }
 
 std::string Percent(double part, int digits = 2) {
-  std::string text = std::to_string(part * 100);
+  const std::string text = std::to_string(part * 100 + 0.5 * std::pow(10, -digits));
   return text.substr(0, text.find('.') + 1 + static_cast<std::size_t>(digits)) + " %";
 }
 

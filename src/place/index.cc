@@ -9,7 +9,10 @@ namespace {
 
 constexpr int kRandomTries = 64;  // then all nodes are looked at
 constexpr std::size_t kSweptAtOnce = 8;
-constexpr int kPoppedAtOnce = 32;
+constexpr std::size_t kPoppedAtOnce = 16;
+constexpr std::size_t kEffortHosted = 8;  // of a demand that a state can host; of another: 1
+constexpr std::size_t kEffortAtOnce = 384;
+constexpr std::size_t kPendingMax = 64;
 
 std::size_t SortIndex(const Form& form) {
   return static_cast<std::size_t>(__builtin_ctz(SortOf(form)));
@@ -73,6 +76,7 @@ void NodeIndex::Enter(std::uint32_t node) {
     if (free_states_.empty()) {
       free_states_.push_back(static_cast<std::uint32_t>(states_.size()));
       states_.emplace_back();
+      generations_.push_back(0);
     }
     found->second = free_states_.back();
     free_states_.pop_back();
@@ -80,9 +84,8 @@ void NodeIndex::Enter(std::uint32_t node) {
     State& fresh = states_[found->second];
     fresh.state = state;
     fresh.measure = losses_.MeasureOf(state);
-    for (Known& known : known_) {
-      Learn(found->second, known);
-    }
+    pending_.push_back({found->second, generations_[found->second], 0, {}});
+    LearnSome();
     SweepSome();
   }
   states_[found->second].nodes.insert(node);
@@ -94,26 +97,55 @@ void NodeIndex::Leave(std::uint32_t node) {
   state.nodes.erase(node);
   if (state.nodes.empty()) {  // heaps still name it: the generation tells
     by_state_.erase(state.state);
-    ++state.generation;
+    ++generations_[nodes_[node].state];
     free_states_.push_back(nodes_[node].state);
     --live_states_;
   }
 }
 
-void NodeIndex::Learn(std::uint32_t number, Known& known) {
+bool NodeIndex::Learn(std::uint32_t number, Known& known) {
   const State& state = states_[number];
   Option best;
-  if (losses_.Best(state.state, state.measure, known.forms, best)) {
-    known.heap.push_back({best.loss, number, state.generation});
-    std::push_heap(known.heap.begin(), known.heap.end());
-    if (known.heap.size() > 2 * live_states_ + 64) {
-      DropStale(known);
+  if (!losses_.Best(state.state, state.measure, known.forms, best)) {
+    return false;
+  }
+  known.heap.push_back({best.loss, number, generations_[number]});
+  std::push_heap(known.heap.begin(), known.heap.end());
+  if (known.heap.size() > 2 * live_states_ + 64) {
+    DropStale(known);
+  }
+  return true;
+}
+
+// An emptier node can host nearly everything, and most others next to nothing: what a change leaves
+// to do is spread over those that follow.
+void NodeIndex::LearnSome() {
+  std::size_t effort = kEffortAtOnce;
+  while (!pending_.empty() && (effort > 0 || pending_.size() > kPendingMax)) {
+    Pending& first = pending_.front();
+    if (first.next >= known_.size() || generations_[first.state] != first.generation) {
+      pending_.pop_front();
+      continue;
+    }
+    const std::size_t demand = first.next++;
+    if (!first.learnt[demand]) {
+      const std::size_t spent = Learn(first.state, known_[demand]) ? kEffortHosted : 1;
+      effort -= std::min(effort, spent);
     }
   }
 }
 
+void NodeIndex::CatchUp(std::uint32_t demand) {
+  for (Pending& one : pending_) {
+    if (demand >= one.next && !one.learnt[demand] && generations_[one.state] == one.generation) {
+      Learn(one.state, known_[demand]);
+    }
+    one.learnt.set(demand);
+  }
+}
+
 bool NodeIndex::Stale(const Entry& entry) const {
-  return states_[entry.state].generation != entry.generation;
+  return generations_[entry.state] != entry.generation;
 }
 
 void NodeIndex::DropStale(Known& known) {
@@ -124,13 +156,15 @@ void NodeIndex::DropStale(Known& known) {
 // States come and go at the top of every heap. What is gone is taken away a little with each
 // change, so that a demand that is rarely asked does not find all of it at once.
 void NodeIndex::SweepSome() {
-  for (std::size_t i = 0; i < std::min(kSweptAtOnce, known_.size()); ++i) {
+  std::size_t popped = 0;
+  for (std::size_t i = 0; i < std::min(kSweptAtOnce, known_.size()) && popped < kPoppedAtOnce;
+       ++i) {
     swept_ = swept_ + 1 < known_.size() ? swept_ + 1 : 0;
-    Known& known = known_[swept_];
-    for (int popped = 0; popped < kPoppedAtOnce && !known.heap.empty() && Stale(known.heap.front());
-         ++popped) {
-      std::pop_heap(known.heap.begin(), known.heap.end());
-      known.heap.pop_back();
+    std::vector<Entry>& heap = known_[swept_].heap;
+    while (popped < kPoppedAtOnce && !heap.empty() && Stale(heap.front())) {
+      std::pop_heap(heap.begin(), heap.end());
+      heap.pop_back();
+      ++popped;
     }
   }
 }
@@ -158,6 +192,9 @@ std::uint32_t NodeIndex::DemandNumber(const Demand& demand) {
   for (const auto& [state, number] : by_state_) {
     Learn(number, known);
   }
+  for (Pending& one : pending_) {
+    one.learnt.set(found->second);
+  }
   return found->second;
 }
 
@@ -170,6 +207,7 @@ std::optional<Choice> NodeIndex::Choose(std::uint32_t demand, const Fence* fence
   if (method_ == Method::kRandom) {
     return AtRandom(known, fence);
   }
+  CatchUp(demand);
   std::vector<Entry> passed;  // behind a fence here; put back below
   std::optional<Choice> choice;
   while (!known.heap.empty() && !choice) {

@@ -2,11 +2,14 @@
 
 // The nodes of a fleet, by how much of them is free, so that a decision looks at states and not at
 // nodes. For each demand that was asked before, the states that can host it lie in a heap by what
-// it would cost there; a change of one node is worked into every heap at once. A decision therefore
-// costs the logarithm of the fleet, and a change the number of demands known, whatever its size.
+// it would cost there. A change of one node makes one state, which is worked into the heaps a part
+// at a time, and into that of a demand before it is next asked. A decision therefore costs the
+// logarithm of the fleet, and a change the number of demands known, whatever the fleet's size.
 // One thread at a time. Tenants are unknown here: a Fence says where somebody may not go.
 
+#include <bitset>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <random>
@@ -81,7 +84,6 @@ class NodeIndex {
   struct State {
     NodeState state;
     Measure measure;
-    std::uint32_t generation = 0;
     std::set<std::uint32_t> nodes;
   };
   struct Entry {
@@ -98,10 +100,19 @@ class NodeIndex {
     std::uint64_t used = 0;
   };
 
+  struct Pending {  // a new state that not every heap has yet
+    std::uint32_t state = 0;
+    std::uint32_t generation = 0;
+    std::size_t next = 0;             // demands below this have it
+    std::bitset<kDemandsMax> learnt;  // and these
+  };
+
   NodeState StateOf(const Node& node) const;
   void Enter(std::uint32_t node);
   void Leave(std::uint32_t node);
-  void Learn(std::uint32_t state, Known& known);
+  bool Learn(std::uint32_t state, Known& known);  // whether it can be hosted there
+  void CatchUp(std::uint32_t demand);
+  void LearnSome();
   bool Stale(const Entry& entry) const;
   void DropStale(Known& known);
   void SweepSome();
@@ -119,6 +130,7 @@ class NodeIndex {
   std::mt19937_64 dice_;
   std::vector<Node> nodes_;
   std::vector<State> states_;
+  std::vector<std::uint32_t> generations_;  // of states_; apart, as heaps ask for them often
   std::vector<std::uint32_t> free_states_;
   std::unordered_map<NodeState, std::uint32_t, NodeStateHash> by_state_;
   std::size_t live_states_ = 0;
@@ -126,6 +138,7 @@ class NodeIndex {
   std::map<Demand, std::uint32_t> by_demand_;
   std::uint64_t clock_ = 0;
   std::size_t swept_ = 0;
+  std::deque<Pending> pending_;
 };
 
 }  // namespace ringfence::place
