@@ -122,9 +122,10 @@ std::size_t KeyTable::Find(std::string_view key, std::uint64_t hash) const {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
     const Slot& slot = slots_[at];
+    // Up to seven bytes, no two keys of one length have the same hash: the bytes need not be read.
     if (slot.number == kNone ||
         (slot.hash == hash && slot.length == key.size() &&
-         std::memcmp(text_.data() + slot.text, key.data(), key.size()) == 0)) {
+         (key.size() <= 7 || std::memcmp(text_.data() + slot.text, key.data(), key.size()) == 0))) {
       return at;
     }
   }
@@ -133,6 +134,7 @@ std::size_t KeyTable::Find(std::string_view key, std::uint64_t hash) const {
 void KeyTable::Grow() {
   std::vector<Slot> old = std::move(slots_);
   slots_.assign(std::max<std::size_t>(64, old.size() * 2), Slot{});
+  filter_.assign(slots_.size() / 8, 0);
   const std::size_t mask = slots_.size() - 1;
   for (const Slot& slot : old) {
     if (slot.number != kNone) {
@@ -141,6 +143,7 @@ void KeyTable::Grow() {
         at = (at + 1) & mask;
       }
       slots_[at] = slot;
+      Mark(slot.hash);
     }
   }
 }
@@ -155,6 +158,7 @@ void KeyTable::Add(std::string_view key, std::uint32_t number) {
     slot = {hash, text_.size(), static_cast<std::uint32_t>(key.size()), number, kNone};
     text_ += key;
     ++used_;
+    Mark(hash);
   } else {
     more_.push_back({number, slot.more});
     slot.more = static_cast<std::uint32_t>(more_.size() - 1);

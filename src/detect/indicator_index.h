@@ -27,7 +27,8 @@ class KeyTable {
   void Look(std::string_view key, const Found& found) const;
   std::size_t size() const { return used_; }
   std::size_t bytes() const {
-    return slots_.capacity() * sizeof(Slot) + text_.capacity() + more_.capacity() * sizeof(More);
+    return slots_.capacity() * sizeof(Slot) + text_.capacity() + more_.capacity() * sizeof(More) +
+           filter_.capacity() * sizeof(std::uint64_t);
   }
 
  private:
@@ -46,8 +47,22 @@ class KeyTable {
   static std::uint64_t Hash(std::string_view key);
   std::size_t Find(std::string_view key, std::uint64_t hash) const;
   void Grow();
+  // A bit for each of many groups of hashes: most keys that are not there are seen to be missing
+  // in memory small enough for the processor's cache.
+  std::size_t FilterBit(std::uint64_t hash) const {
+    return (hash >> 20U) & (filter_.size() * 64 - 1);
+  }
+  void Mark(std::uint64_t hash) {
+    const std::size_t bit = FilterBit(hash);
+    filter_[bit / 64] |= std::uint64_t{1} << (bit % 64);
+  }
+  bool Marked(std::uint64_t hash) const {
+    const std::size_t bit = FilterBit(hash);
+    return (filter_[bit / 64] >> (bit % 64) & 1U) != 0;
+  }
 
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;            // a power of two of them
+  std::vector<std::uint64_t> filter_;  // eight bits for each slot
   std::vector<More> more_;
   std::string text_;
   std::size_t used_ = 0;
@@ -95,7 +110,11 @@ void KeyTable::Look(std::string_view key, const Found& found) const {
   if (slots_.empty()) {
     return;
   }
-  const Slot& slot = slots_[Find(key, Hash(key))];
+  const std::uint64_t hash = Hash(key);
+  if (!Marked(hash)) {
+    return;
+  }
+  const Slot& slot = slots_[Find(key, hash)];
   if (slot.number == kNone) {
     return;
   }
