@@ -22,6 +22,47 @@ struct Needs {
 constexpr double kAlwaysCost = 10;
 constexpr double kFieldCost = 0.5;
 
+// Texts that very many events have. A literal that is part of one says little.
+bool IsCommon(std::string_view literal) {
+  static constexpr std::string_view kCommon[] = {
+      "c:\\windows\\system32\\",
+      "c:\\windows\\syswow64\\",
+      "c:\\program files (x86)\\",
+      "c:\\program files\\",
+      "c:\\users\\",
+      "\\appdata\\local\\temp\\",
+      "\\appdata\\roaming\\",
+      "c:\\programdata\\",
+      "microsoft corporation",
+      "nt authority\\system",
+      "\\desktop\\",
+      "\\downloads\\",
+      "hklm\\software\\microsoft\\windows\\currentversion\\",
+      "\\cmd.exe",
+      "\\powershell.exe",
+      "https://",
+      "http://www.",
+      "/usr/bin/bash",
+      "/usr/sbin/",
+      "/usr/lib/",
+      "/home/",
+      "/tmp/",
+      ".dll",
+      ".txt",
+      ".com",
+      "root",
+      "system",
+      "high",
+      "medium",
+      "explorer.exe",
+      "operating system",
+      "true",
+      "false"};
+  return std::any_of(std::begin(kCommon), std::end(kCommon), [&](std::string_view text) {
+    return text.find(literal) != std::string_view::npos;
+  });
+}
+
 const Pattern::Part* LongestText(const Pattern& pattern) {
   const Pattern::Part* best = nullptr;
   for (const Pattern::Part& part : pattern.parts) {
@@ -267,6 +308,9 @@ class Builder {
     double cost = length >= 10 ? 0.0005 : length >= 6 ? 0.002 : length >= 4 ? 0.01 : 0.1;
     if (!atom.test.pattern.HasWildcard() && length < 4) {
       cost = 0.02;  // a whole value, such as an event's number
+    }
+    if (text != nullptr && IsCommon(text->text)) {
+      cost = 0.3;
     }
     return cost * (1.0 + static_cast<double>(std::min(uses_[index], 400U)) / 4.0);
   }
