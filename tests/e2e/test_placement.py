@@ -33,7 +33,7 @@ def test_plans_and_refuses_layouts(tmp_path):
     assert [(i["profile"], i["start"], i["size"]) for i in plan["instances"]] == [
         ("4g.71gb", 0, 4), ("1g.18gb", 4, 1), ("1g.18gb", 5, 1), ("1g.18gb", 6, 1)]
     plan = good(tmp_path, "mig", "plan", "--board", "A100-40", "--file", VECTORS / "mig" / "config-default.yaml",
-                "--config", "all-balanced")
+                "--selected-config", "all-balanced")
     assert sorted(i["profile"] for i in plan["instances"]) == ["1g.5gb", "1g.5gb", "2g.10gb", "3g.20gb"]
     assert len(good(tmp_path, "mig", "plan", "--board", "MI300X-192", "--layout", "CPX/NPS4")["partitions"]) == 8
     for strategy, count in (("development", 7), ("inference", 2), ("multi-tenant", 4)):
@@ -83,7 +83,7 @@ def test_replays_mig_and_refuses_bad_input(tmp_path):
     done = ringfence(tmp_path, "place", "replay", "--nodes", broken, "--pods", PODS)
     assert done.returncode == 2 and "nodes.csv:5:2: cpu_milli" in done.stderr
     done = ringfence(tmp_path, "place", "replay", "--nodes", NODES, "--pods", PODS, "--method", "best")
-    assert done.returncode == 2 and "there are first-fit" in done.stderr
+    assert done.returncode == 2 and "is none of all, ringfence" in done.stderr
     assert ringfence(tmp_path, "place", "replay", "--nodes", NODES).returncode == 2
 
 
