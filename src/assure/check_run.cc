@@ -74,7 +74,7 @@ std::string Short(const std::string& text) {
   return text.size() <= 120 ? text : text.substr(0, 117) + "...";
 }
 
-void Judge(const ExpectSpec& expect, const Seen& seen, CheckResult& result) {
+void Judge(const ExpectSpec& expect, const Observed& seen, CheckResult& result) {
   const bool empty = seen.values.empty();
   if (expect.kind == "none" || expect.kind == "some") {
     const bool good = (expect.kind == "none") == empty;
@@ -158,10 +158,10 @@ namespace {
 
 struct Kind {
   std::string_view name;
-  Seen (*observe)(const ProbeSpec&, const ProbeContext&);
+  Observed (*observe)(const ProbeSpec&, const ProbeContext&);
 };
 
-Seen ObserveSysctl(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveSysctl(const ProbeSpec& probe, const ProbeContext& context) {
   std::string path = "/proc/sys/" + probe.key;
   std::replace(path.begin() + 10, path.end(), '.', '/');
   ProbeSpec file;
@@ -170,14 +170,14 @@ Seen ObserveSysctl(const ProbeSpec& probe, const ProbeContext& context) {
   return ObserveFile(file, context);
 }
 
-Seen ObserveModule(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveModule(const ProbeSpec& probe, const ProbeContext& context) {
   ProbeSpec file;
   file.paths = {"/sys/module/" + probe.section + "/parameters/" + probe.key};
   file.get = "text";
   return ObserveFile(file, context);
 }
 
-Seen ObserveNvidia(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveNvidia(const ProbeSpec& probe, const ProbeContext& context) {
   ProbeSpec value = probe;
   value.paths = {"/proc/driver/nvidia/params"};
   value.separator = ":";
@@ -218,13 +218,13 @@ const std::vector<std::string_view>& ProbeKinds() {
   return kNames;
 }
 
-Seen Observe(const ProbeSpec& probe, const ProbeContext& context) {
+Observed Observe(const ProbeSpec& probe, const ProbeContext& context) {
   for (const Kind& kind : kKinds) {
     if (kind.name == probe.kind) {
       return kind.observe(probe, context);
     }
   }
-  return Seen::Unknown("there is no probe \"" + probe.kind + "\"");
+  return Observed::Unknown("there is no probe \"" + probe.kind + "\"");
 }
 
 CheckResult RunCheck(const CheckSpec& check, const ProbeContext& context) {
@@ -240,16 +240,16 @@ CheckResult RunCheck(const CheckSpec& check, const ProbeContext& context) {
     result.why = problem.empty() ? "there is no " + check.applies.front() : problem;
     return result;
   }
-  Seen seen = Observe(check.probe, context);
+  Observed seen = Observe(check.probe, context);
   switch (seen.state) {
-    case Seen::State::kUnknown:
+    case Observed::State::kUnknown:
       result.why = seen.why;
       return result;
-    case Seen::State::kAbsent:
+    case Observed::State::kAbsent:
       result.standing = check.absent;
       result.why = seen.why;
       return result;
-    case Seen::State::kSeen:
+    case Observed::State::kSeen:
       break;
   }
   Judge(check.expect, seen, result);

@@ -16,14 +16,14 @@ struct Observation {
   std::string value;
 };
 
-struct Seen {
+struct Observed {
   enum class State { kSeen, kAbsent, kUnknown };
   State state = State::kSeen;
   std::string why;  // for kAbsent and kUnknown
   std::vector<Observation> values;
 
-  static Seen Absent(std::string why) { return {State::kAbsent, std::move(why), {}}; }
-  static Seen Unknown(std::string why) { return {State::kUnknown, std::move(why), {}}; }
+  static Observed Absent(std::string why) { return {State::kAbsent, std::move(why), {}}; }
+  static Observed Unknown(std::string why) { return {State::kUnknown, std::move(why), {}}; }
 };
 
 struct ProbeContext {
@@ -32,7 +32,7 @@ struct ProbeContext {
   Timestamp now{};
 };
 
-Seen Observe(const ProbeSpec& probe, const ProbeContext& context);
+Observed Observe(const ProbeSpec& probe, const ProbeContext& context);
 
 // Shared by the files of probes.
 inline constexpr std::size_t kProbeBytesMax = std::size_t{8} << 20U;
@@ -42,25 +42,25 @@ std::vector<std::string_view> SplitFields(std::string_view line);
 // The text of a file that a probe cannot do without.
 struct TextOrSeen {
   std::string text;
-  Seen seen;  // when there is none
+  Observed seen;  // when there is none
   bool ok = false;
 };
 TextOrSeen ReadFor(const ProbeContext& context, const std::string& path);
 
-Seen ObserveFile(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveLines(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveValue(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveJson(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveSshd(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveProcess(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveSocket(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObservePackage(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveUnit(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveMount(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveAccount(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObservePci(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveKernelArgument(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveKernelConfig(const ProbeSpec& probe, const ProbeContext& context);
-Seen ObserveAdvisory(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveFile(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveLines(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveValue(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveJson(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveSshd(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveProcess(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveSocket(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObservePackage(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveUnit(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveMount(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveAccount(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObservePci(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveKernelArgument(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveKernelConfig(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveAdvisory(const ProbeSpec& probe, const ProbeContext& context);
 
 }  // namespace ringfence::assure

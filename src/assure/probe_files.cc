@@ -29,12 +29,12 @@ bool IsComment(std::string_view line) {
   return line.empty() || line.front() == '#' || line.front() == ';';
 }
 
-Seen Nothing(const std::vector<std::string>& paths, const std::string& problem) {
+Observed Nothing(const std::vector<std::string>& paths, const std::string& problem) {
   std::string names;
   for (const std::string& path : paths) {
     names += (names.empty() ? "" : ", ") + path;
   }
-  return problem.empty() ? Seen::Absent("there is no " + names) : Seen::Unknown(problem);
+  return problem.empty() ? Observed::Absent("there is no " + names) : Observed::Unknown(problem);
 }
 
 Found FindAll(const ProbeSpec& probe, const ProbeContext& context) {
@@ -166,29 +166,29 @@ TextOrSeen ReadFor(const ProbeContext& context, const std::string& path) {
     return {std::move(*text), {}, true};
   }
   return {"",
-          text.error().code == Code::kNotFound ? Seen::Absent("there is no " + path)
-                                               : Seen::Unknown(text.error().message),
+          text.error().code == Code::kNotFound ? Observed::Absent("there is no " + path)
+                                               : Observed::Unknown(text.error().message),
           false};
 }
 
-Seen ObserveFile(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveFile(const ProbeSpec& probe, const ProbeContext& context) {
   const Found found = FindAll(probe, context);
   if (found.paths.empty()) {
     return Nothing(probe.paths, found.problem);
   }
-  Seen seen;
+  Observed seen;
   for (const std::string& path : found.paths) {
     if (probe.get == "text") {
       const auto text = context.machine.Read(path, kProbeBytesMax);
       if (!text.has_value()) {
-        return Seen::Unknown(text.error().message);
+        return Observed::Unknown(text.error().message);
       }
       seen.values.push_back({path, std::string(Trim(*text))});
       continue;
     }
     const auto facts = context.machine.Look(path);
     if (!facts.has_value()) {
-      return Seen::Unknown(facts.error().message);
+      return Observed::Unknown(facts.error().message);
     }
     const std::int64_t now_s =
         std::chrono::duration_cast<std::chrono::seconds>(context.now.time_since_epoch()).count();
@@ -202,16 +202,16 @@ Seen ObserveFile(const ProbeSpec& probe, const ProbeContext& context) {
   return seen;
 }
 
-Seen ObserveLines(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveLines(const ProbeSpec& probe, const ProbeContext& context) {
   const Found found = FindAll(probe, context);
   if (found.paths.empty()) {
     return Nothing(probe.paths, found.problem);
   }
-  Seen seen;
+  Observed seen;
   for (const std::string& path : found.paths) {
     const auto text = context.machine.Read(path, kProbeBytesMax);
     if (!text.has_value()) {
-      return Seen::Unknown(text.error().message);
+      return Observed::Unknown(text.error().message);
     }
     std::size_t number = 0;
     for (const std::string_view raw : SplitLines(*text)) {
@@ -226,17 +226,17 @@ Seen ObserveLines(const ProbeSpec& probe, const ProbeContext& context) {
 }
 
 // The last setting of a key wins; with `each`, all of them count.
-Seen ObserveValue(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveValue(const ProbeSpec& probe, const ProbeContext& context) {
   const Found found = FindAll(probe, context);
   if (found.paths.empty()) {
     return Nothing(probe.paths, found.problem);
   }
   const std::string separator = probe.separator.empty() ? "=" : probe.separator;
-  Seen seen;
+  Observed seen;
   for (const std::string& path : found.paths) {
     const auto text = context.machine.Read(path, kProbeBytesMax);
     if (!text.has_value()) {
-      return Seen::Unknown(text.error().message);
+      return Observed::Unknown(text.error().message);
     }
     std::string section;
     std::size_t number = 0;
@@ -265,27 +265,27 @@ Seen ObserveValue(const ProbeSpec& probe, const ProbeContext& context) {
   }
   if (seen.values.empty()) {
     if (!probe.fallback) {
-      return Seen::Absent(probe.key + " is not set in " + found.paths.front());
+      return Observed::Absent(probe.key + " is not set in " + found.paths.front());
     }
     seen.values.push_back({found.paths.front() + " (by default)", *probe.fallback});
   }
   return seen;
 }
 
-Seen ObserveJson(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveJson(const ProbeSpec& probe, const ProbeContext& context) {
   const Found found = FindAll(probe, context);
   if (found.paths.empty()) {
     return Nothing(probe.paths, found.problem);
   }
-  Seen seen;
+  Observed seen;
   for (const std::string& path : found.paths) {
     const auto text = context.machine.Read(path, kProbeBytesMax);
     if (!text.has_value()) {
-      return Seen::Unknown(text.error().message);
+      return Observed::Unknown(text.error().message);
     }
     const auto json = ParseJson(*text, kProbeBytesMax);
     if (!json.has_value()) {
-      return Seen::Unknown(path + ": " + json.error().message);
+      return Observed::Unknown(path + ": " + json.error().message);
     }
     const Json* at = Follow(*json, probe.key);
     const JsonArray* list = at == nullptr ? nullptr : at->if_array();
@@ -302,13 +302,13 @@ Seen ObserveJson(const ProbeSpec& probe, const ProbeContext& context) {
     }
   }
   if (seen.values.empty() && !probe.each) {
-    return Seen::Absent(probe.key + " is not set in " + found.paths.front());
+    return Observed::Absent(probe.key + " is not set in " + found.paths.front());
   }
   return seen;
 }
 
 // The first setting of a key wins.
-Seen ObserveSshd(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveSshd(const ProbeSpec& probe, const ProbeContext& context) {
   std::vector<Observation> lines;
   std::string problem;
   const TextOrSeen main = ReadFor(context, "/etc/ssh/sshd_config");
@@ -317,21 +317,21 @@ Seen ObserveSshd(const ProbeSpec& probe, const ProbeContext& context) {
   }
   SshdLines(context, "/etc/ssh/sshd_config", 0, lines, problem);
   if (!problem.empty()) {
-    return Seen::Unknown(problem);
+    return Observed::Unknown(problem);
   }
   for (const Observation& line : lines) {
     const auto fields = SplitFields(line.value);
     if (fields.size() >= 2 && Lower(fields[0]) == Lower(probe.key)) {
       const std::string_view rest = line.value;
-      return {Seen::State::kSeen,
+      return {Observed::State::kSeen,
               "",
               {{line.where, Lower(Unquote(rest.substr(rest.find_first_of(" \t"))))}}};
     }
   }
   if (!probe.fallback) {
-    return Seen::Absent(probe.key + " is not set");
+    return Observed::Absent(probe.key + " is not set");
   }
-  return {Seen::State::kSeen, "", {{"sshd's default", *probe.fallback}}};
+  return {Observed::State::kSeen, "", {{"sshd's default", *probe.fallback}}};
 }
 
 }  // namespace ringfence::assure

@@ -69,7 +69,7 @@ std::string AddressText(std::string_view hex) {
 }
 
 // The listening sockets of one table of /proc/net.
-void ReadSockets(std::string_view table, const ProbeSpec& probe, Seen& seen) {
+void ReadSockets(std::string_view table, const ProbeSpec& probe, Observed& seen) {
   const auto lines = SplitLines(table);
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const auto fields = SplitFields(lines[i]);
@@ -95,12 +95,12 @@ void ReadSockets(std::string_view table, const ProbeSpec& probe, Seen& seen) {
 
 }  // namespace
 
-Seen ObserveProcess(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveProcess(const ProbeSpec& probe, const ProbeContext& context) {
   const auto names = context.machine.List("/proc");
   if (!names.has_value()) {
-    return Seen::Unknown("no processes can be seen: " + names.error().message);
+    return Observed::Unknown("no processes can be seen: " + names.error().message);
   }
-  Seen seen;
+  Observed seen;
   bool any = false;
   for (const std::string& pid : *names) {
     if (!IsNumber(pid)) {
@@ -121,11 +121,11 @@ Seen ObserveProcess(const ProbeSpec& probe, const ProbeContext& context) {
     seen.values.push_back(
         {"process " + pid + " (" + std::string(name) + ")", std::string(Trim(words))});
   }
-  return any ? seen : Seen::Unknown("no processes can be seen");
+  return any ? seen : Observed::Unknown("no processes can be seen");
 }
 
-Seen ObserveSocket(const ProbeSpec& probe, const ProbeContext& context) {
-  Seen seen;
+Observed ObserveSocket(const ProbeSpec& probe, const ProbeContext& context) {
+  Observed seen;
   bool any = false;
   for (const char* folder : {"/proc/net", "/proc/1/net"}) {
     for (const char* table : {"/tcp", "/tcp6"}) {
@@ -139,15 +139,15 @@ Seen ObserveSocket(const ProbeSpec& probe, const ProbeContext& context) {
       return seen;
     }
   }
-  return Seen::Unknown("the table of sockets, /proc/net/tcp, cannot be read");
+  return Observed::Unknown("the table of sockets, /proc/net/tcp, cannot be read");
 }
 
-Seen ObservePackage(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObservePackage(const ProbeSpec& probe, const ProbeContext& context) {
   const auto text = context.machine.Read("/var/lib/dpkg/status", std::size_t{64} << 20U);
   if (!text.has_value()) {
-    return Seen::Unknown("no list of Debian packages: " + text.error().message);
+    return Observed::Unknown("no list of Debian packages: " + text.error().message);
   }
-  Seen seen;
+  Observed seen;
   std::string_view name;
   bool installed = false;
   for (const std::string_view line : SplitLines(*text)) {
@@ -163,19 +163,19 @@ Seen ObservePackage(const ProbeSpec& probe, const ProbeContext& context) {
     }
   }
   if (seen.values.empty() && probe.get != "list") {
-    return Seen::Absent("package " + (probe.names.empty() ? "" : probe.names.front()) +
-                        " is not installed");
+    return Observed::Absent("package " + (probe.names.empty() ? "" : probe.names.front()) +
+                            " is not installed");
   }
   return seen;
 }
 
-Seen ObserveUnit(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveUnit(const ProbeSpec& probe, const ProbeContext& context) {
   if (!context.machine.Look("/etc/systemd/system").has_value() &&
       !context.machine.Look("/usr/lib/systemd/system").has_value() &&
       !context.machine.Look("/lib/systemd/system").has_value()) {
-    return Seen::Unknown("no units of systemd can be seen");
+    return Observed::Unknown("no units of systemd can be seen");
   }
-  Seen seen;
+  Observed seen;
   for (const std::string& unit : probe.names) {
     const auto link = context.machine.Link("/etc/systemd/system/" + unit);
     if (link.has_value() && *link == "/dev/null") {
@@ -206,17 +206,17 @@ Seen ObserveUnit(const ProbeSpec& probe, const ProbeContext& context) {
       seen.values.push_back({"unit " + unit, enabled ? "enabled" : "disabled"});
     }
   }
-  return seen.values.empty() ? Seen::Absent("there is no unit " + probe.names.front()) : seen;
+  return seen.values.empty() ? Observed::Absent("there is no unit " + probe.names.front()) : seen;
 }
 
-Seen ObserveMount(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveMount(const ProbeSpec& probe, const ProbeContext& context) {
   auto text = context.machine.Read("/proc/mounts", kProbeBytesMax);
   text =
       text.has_value() ? std::move(text) : context.machine.Read("/proc/1/mounts", kProbeBytesMax);
   if (!text.has_value()) {
-    return Seen::Unknown("the table of mounts, /proc/mounts, cannot be read");
+    return Observed::Unknown("the table of mounts, /proc/mounts, cannot be read");
   }
-  Seen seen;
+  Observed seen;
   for (const std::string_view line : SplitLines(*text)) {
     const auto fields = SplitFields(line);
     if (fields.size() < 4 ||
@@ -226,19 +226,19 @@ Seen ObserveMount(const ProbeSpec& probe, const ProbeContext& context) {
     seen.values.push_back({"mount " + std::string(fields[1]), "," + std::string(fields[3]) + ","});
   }
   return seen.values.empty() && probe.get != "type"
-             ? Seen::Absent(probe.names.front() + " is no mount of its own")
+             ? Observed::Absent(probe.names.front() + " is no mount of its own")
              : seen;
 }
 
-Seen ObserveAccount(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveAccount(const ProbeSpec& probe, const ProbeContext& context) {
   const std::string path = probe.get == "empty_password" ? "/etc/shadow"
                            : probe.get == "members"      ? "/etc/group"
                                                          : "/etc/passwd";
   const TextOrSeen text = ReadFor(context, path);
   if (!text.ok) {
-    return Seen::Unknown(text.seen.why);
+    return Observed::Unknown(text.seen.why);
   }
-  Seen seen;
+  Observed seen;
   for (const std::string_view line : SplitLines(text.text)) {
     std::vector<std::string_view> fields;
     for (std::size_t at = 0; at <= line.size();) {
@@ -266,12 +266,12 @@ Seen ObserveAccount(const ProbeSpec& probe, const ProbeContext& context) {
 }
 
 // A file of each PCI device of a vendor (names) whose class begins with `match`.
-Seen ObservePci(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObservePci(const ProbeSpec& probe, const ProbeContext& context) {
   const auto devices = context.machine.List("/sys/bus/pci/devices");
   if (!devices.has_value()) {
-    return Seen::Unknown("no PCI devices can be seen: " + devices.error().message);
+    return Observed::Unknown("no PCI devices can be seen: " + devices.error().message);
   }
-  Seen seen;
+  Observed seen;
   for (const std::string& device : *devices) {
     const std::string folder = "/sys/bus/pci/devices/" + device;
     const auto vendor = context.machine.Read(folder + "/vendor", 64);
@@ -290,15 +290,15 @@ Seen ObservePci(const ProbeSpec& probe, const ProbeContext& context) {
       seen.values.push_back({path, std::string(Trim(*value))});
     }
   }
-  return seen.values.empty() ? Seen::Absent("there is no such PCI device") : seen;
+  return seen.values.empty() ? Observed::Absent("there is no such PCI device") : seen;
 }
 
-Seen ObserveKernelArgument(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveKernelArgument(const ProbeSpec& probe, const ProbeContext& context) {
   const TextOrSeen text = ReadFor(context, "/proc/cmdline");
   if (!text.ok) {
-    return Seen::Unknown(text.seen.why);
+    return Observed::Unknown(text.seen.why);
   }
-  Seen seen;
+  Observed seen;
   for (const std::string_view word : SplitFields(Trim(text.text))) {
     const std::size_t equals = word.find('=');
     if (word.substr(0, equals) == probe.key) {
@@ -313,32 +313,32 @@ Seen ObserveKernelArgument(const ProbeSpec& probe, const ProbeContext& context) 
   return seen;
 }
 
-Seen ObserveKernelConfig(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveKernelConfig(const ProbeSpec& probe, const ProbeContext& context) {
   const TextOrSeen release = ReadFor(context, "/proc/sys/kernel/osrelease");
   const std::string path =
       "/boot/config-" + (release.ok ? std::string(Trim(release.text)) : std::string("*"));
   const Found found = FindPaths(context.machine, path);
   if (found.paths.empty()) {
-    return Seen::Unknown("the kernel's configuration, " + path + ", is not there");
+    return Observed::Unknown("the kernel's configuration, " + path + ", is not there");
   }
   const TextOrSeen text = ReadFor(context, found.paths.back());
   if (!text.ok) {
-    return Seen::Unknown(text.seen.why);
+    return Observed::Unknown(text.seen.why);
   }
   const std::string start = probe.key + "=";
   for (const std::string_view line : SplitLines(text.text)) {
     if (line.starts_with(start)) {
-      return {Seen::State::kSeen,
+      return {Observed::State::kSeen,
               "",
               {{found.paths.back(), std::string(Trim(line.substr(start.size())))}}};
     }
   }
-  return {Seen::State::kSeen, "", {{found.paths.back(), "n"}}};
+  return {Observed::State::kSeen, "", {{found.paths.back(), "n"}}};
 }
 
 // Flaws that the installed version of a product has. The version is the first word of the probe's
 // file that looks like one, or that of a Debian package.
-Seen ObserveAdvisory(const ProbeSpec& probe, const ProbeContext& context) {
+Observed ObserveAdvisory(const ProbeSpec& probe, const ProbeContext& context) {
   std::string version;
   std::string where;
   if (!probe.paths.empty()) {
@@ -356,21 +356,21 @@ Seen ObserveAdvisory(const ProbeSpec& probe, const ProbeContext& context) {
       }
     }
   } else {
-    const Seen package = ObservePackage(probe, context);
-    if (package.state != Seen::State::kSeen || package.values.empty()) {
+    const Observed package = ObservePackage(probe, context);
+    if (package.state != Observed::State::kSeen || package.values.empty()) {
       return package;
     }
     version = package.values.front().value;
     where = package.values.front().where;
   }
   if (context.advisories == nullptr) {
-    return Seen::Unknown("no bulletins were given (--csaf)");
+    return Observed::Unknown("no bulletins were given (--csaf)");
   }
   const auto query = context.advisories->Ask(probe.key, "Linux", version);
   if (!query.has_value()) {
-    return Seen::Unknown(query.error().message);
+    return Observed::Unknown(query.error().message);
   }
-  Seen seen;
+  Observed seen;
   for (const FlawVerdict& flaw : context.advisories->Match(*query)) {
     if (flaw.verdict == Verdict::kAffected) {
       seen.values.push_back({where + " " + version, flaw.cve + " " + flaw.severity});

@@ -11,6 +11,7 @@ namespace ringfence::cedar {
 std::size_t Allocations() { return g_allocations; }
 }  // namespace ringfence::cedar
 
+#ifndef __SANITIZE_ADDRESS__  // which has its own, and holds every pair against each other
 void* operator new(std::size_t size) {
   ++g_allocations;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) {
@@ -20,3 +21,4 @@ void* operator new(std::size_t size) {
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
