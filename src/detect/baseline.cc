@@ -10,8 +10,9 @@ namespace {
 // An alarm is something expected less than once in 20,000 samples; early on, when the history is
 // short and likely to be one-sided, in more.
 constexpr float kReach = 4.3F;
-constexpr float kReachPerHalving = 1.5F;  // added for each halving of the history below:
-constexpr float kSettledSamples = 256.0F;
+constexpr float kReachPerHalving = 1.5F;         // added for each halving of the history below:
+constexpr float kSettledSamples = 256.0F;        // for a level that is held
+constexpr float kBriefSettledSamples = 1024.0F;  // for what may be over with the next sample
 // An episode is over after so many samples below kCalmShare of an alarm. Within it, a leap to
 // something rarer by so much is an alarm of its own.
 constexpr unsigned kCalmSamples = 40;
@@ -32,6 +33,9 @@ constexpr std::size_t Index(Sign sign) { return static_cast<std::size_t>(sign); 
 // Numbers of one sign are kept as "how far", so that each has only an upper end.
 constexpr float Side(std::size_t sign) { return sign % 2 == 0 ? 1.0F : -1.0F; }
 constexpr bool IsLong(Sign sign) { return sign == Sign::kLongHigh || sign == Sign::kLongLow; }
+constexpr bool IsHeld(Sign sign) {
+  return IsLong(sign) || sign == Sign::kHeldHigh || sign == Sign::kHeldLow;
+}
 constexpr bool IsLevel(std::size_t sign) { return sign < Index(Sign::kStepUp); }
 
 struct Window {
@@ -109,16 +113,25 @@ float Baseline::Range(std::size_t sign, float span) const {
   return std::max(2 * (tail.bound() - tail.usual()), 0.3F * span);
 }
 
+float Baseline::Reach(Sign sign) const {
+  const auto history = static_cast<float>(samples_);
+  const float settled = IsHeld(sign) ? kSettledSamples : kBriefSettledSamples;
+  return kReach +
+         (history < settled && !peers_ ? kReachPerHalving * std::log2(settled / history) : 0.0F);
+}
+
 void Baseline::Rarest(const Measures& measures, Verdict& verdict) const {
   const float span = std::max(0.0F, tails_[kHighSide].bound() + tails_[kLowSide].bound());
   std::size_t rarest = 0;
+  float most = 0;  // of what an alarm needs
   for (std::size_t sign = 0; sign < kSigns; ++sign) {
     if (measures[sign] <= tails_[sign].bound() ||
         (sign >= kFirstByHour && !SeasonKnown({.days = verdict.days}))) {
       continue;
     }
     const float rarity = tails_[sign].Rarity(measures[sign], Range(sign, span), ClockOf(sign));
-    if (rarity > verdict.rarity) {
+    if (const float share = rarity / Reach(static_cast<Sign>(sign)); share > most) {
+      most = share;
       verdict.rarity = rarity;
       rarest = sign;
     }
@@ -132,13 +145,13 @@ void Baseline::Rarest(const Measures& measures, Verdict& verdict) const {
 void Baseline::Decide(Verdict& verdict) {
   verdict.peers = peers_;
   if (verdict.learning) {
+    // What begins now is not news when the learning ends.
+    episode_ = verdict.rarity >= Reach(verdict.sign) || (episode_ && ++calm_ <= kCalmSamples);
+    calm_ = verdict.rarity >= Reach(verdict.sign) ? 0 : calm_;
+    peak_rarity_ = std::max(peak_rarity_, verdict.rarity);
     return;
   }
-  const float history = static_cast<float>(samples_);
-  const float reach = kReach + (history < kSettledSamples && !peers_
-                                    ? kReachPerHalving * std::log2(kSettledSamples / history)
-                                    : 0.0F);
-  verdict.score = std::min(1.0F, verdict.rarity / (2 * reach));
+  verdict.score = std::min(1.0F, verdict.rarity / (2 * Reach(verdict.sign)));
   if (episode_) {
     // While a window still fills with what raised the alarm, what it shows is that thing.
     age_ = static_cast<std::uint8_t>(std::min<unsigned>(age_ + 1U, kLongSamples + 1));

@@ -79,6 +79,7 @@ class Baseline {
  private:
   using Measures = std::array<float, kSigns>;
   Measures Measure(float value, const Season::Usual& usual);
+  float Reach(Sign sign) const;  // the rarity of an alarm
   void Rarest(const Measures& measures, Verdict& verdict) const;
   void Decide(Verdict& verdict);
   void Take(std::int64_t time_s, float level, bool forward);

@@ -134,10 +134,20 @@ TEST(Baseline, OneOutlierDoesNotHideTheNext) {
   Dice dice(8);
   Baseline baseline;
   const auto alarms = Alarms(baseline, 4000, 300, [&](std::size_t row) {
-    return row == 2000 || row == 2900 ? 100.0 : 10 + dice.Bell();
+    return row == 2000 ? 1000.0 : row == 2900 ? 60.0 : 10 + dice.Bell();
   });
   ASSERT_EQ(alarms.size(), 2U);
   EXPECT_EQ(alarms[1].row, 2900U);
+}
+
+TEST(Baseline, APauseDoesNotEndAnEpisode) {
+  Dice dice(14);
+  Baseline baseline;
+  const auto alarms = Alarms(baseline, 2000, 300, [&](std::size_t row) {
+    return row >= 1500 && row < 1600 && row % 20 == 0 ? 60.0 : 10 + dice.Bell();
+  });
+  ASSERT_EQ(alarms.size(), 1U);
+  EXPECT_EQ(alarms[0].row, 1500U);
 }
 
 TEST(Baseline, FindsWhatHasStopped) {

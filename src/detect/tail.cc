@@ -12,6 +12,7 @@ namespace {
 constexpr float kShape = 20.0F;
 constexpr float kExcessShare = 0.35F;  // of the mean excess, in the scale
 constexpr float kRangeShare = 0.1F;    // of the range: a prior, for peaks that are all the same
+constexpr float kRarityMost = 99.0F;   // more says nothing more
 constexpr float kBoundBlocks = 3.5F;   // one block in so many goes beyond the bound
 
 // The blocks that count: from the dozen, the highest is left out. It may be the very thing that
@@ -50,8 +51,8 @@ float Tail::Rarity(float value, float range, const BlockClock& clock) const {
   }
   const float tiny = std::max(1e-9F * std::fabs(bound_.get()), 1e-30F);
   const float scale = kExcessShare * excess_.get() + kRangeShare * range + tiny;
-  return std::log10(kBoundBlocks * static_cast<float>(clock.block_samples)) +
-         kShape * std::log10(1 + beyond / (kShape * scale));
+  return std::min(kRarityMost, std::log10(kBoundBlocks * static_cast<float>(clock.block_samples)) +
+                                   kShape * std::log10(1 + beyond / (kShape * scale)));
 }
 
 void Tail::Add(float value, const BlockClock& clock) {
