@@ -19,7 +19,7 @@ struct Needs {
   double cost = 0;
 };
 
-constexpr double kAlwaysCost = 10;
+constexpr double kAlwaysCost = 1000;
 constexpr double kFieldCost = 0.5;
 
 // Texts that very many events have. A literal that is part of one says little.
@@ -416,6 +416,7 @@ class Builder {
     std::vector<GramIndex::Literal> keywords;
     for (std::uint32_t i = 0; i < plan_.atoms.size(); ++i) {
       const Atom& atom = plan_.atoms[i];
+      plan_.eager.push_back(atom.eager ? 1 : 0);
       if (!atom.eager) {
         continue;
       }

@@ -66,6 +66,7 @@ struct Step {
 
 struct Matcher::Plan {
   std::vector<Atom> atoms;
+  std::vector<std::uint8_t> eager;  // of each atom: apart, as atoms are large and seldom needed
   std::vector<FieldPlan> fields;
   std::unordered_map<std::string, std::uint32_t> field_ids;
   GramIndex keywords;            // looked for in every value; one index, so that it stays in cache

@@ -381,12 +381,11 @@ class Matcher::Session::Impl {
     if (true_in_[index] == epoch_) {
       return true;
     }
-    const Atom& atom = plan_.atoms[index];
-    if (atom.eager || asked_in_[index] == epoch_) {
+    if (plan_.eager[index] != 0 || asked_in_[index] == epoch_) {
       return false;
     }
     asked_in_[index] = epoch_;
-    if (!Ask(atom)) {
+    if (!Ask(plan_.atoms[index])) {
       return false;
     }
     true_in_[index] = epoch_;
