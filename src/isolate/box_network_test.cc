@@ -351,9 +351,15 @@ TEST_F(BoxNetworkTest, SigkillLeavesNoInterfaceAndNoRule) {
   close(ready[1]);
   EXPECT_EQ(up, 'y');
   os::Nftables firewall = std::move(os::Nftables::Open().value());
-  const auto tables = [&] {
-    const Json list = firewall.List("tables").value();
-    return list.at("nftables").as_array().size() - 1;  // the first says the library's version
+  // Not the tables themselves: libnftables 1.0.6 has no name for the flag "owner" and prints what
+  // lies behind its list of names.
+  const auto chains = [&]() -> std::size_t {
+    const auto listed = firewall.List("chains");
+    if (!listed.has_value()) {
+      ADD_FAILURE() << listed.error().message;
+      return 0;
+    }
+    return listed->at("nftables").as_array().size() - 1;  // the first says the library's version
   };
   const auto links = [] {
     struct if_nameindex* const names = if_nameindex();
@@ -364,15 +370,15 @@ TEST_F(BoxNetworkTest, SigkillLeavesNoInterfaceAndNoRule) {
     if_freenameindex(names);
     return count;
   };
-  EXPECT_EQ(tables(), 1U);
+  EXPECT_GT(chains(), 0U);
   EXPECT_EQ(links(), 1U);
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   // The kernel takes a namespace away in its own time.
-  for (int i = 0; i < 1000 && (tables() != 0 || links() != 0); ++i) {
+  for (int i = 0; i < 1000 && (chains() != 0 || links() != 0); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  EXPECT_EQ(tables(), 0U);
+  EXPECT_EQ(chains(), 0U);
   EXPECT_EQ(links(), 0U);
   std::size_t in_box = 2;
   for (int i = 0; i < 1000 && in_box != 0; ++i) {

@@ -382,6 +382,7 @@ void Boxes::Finish(Place place, TimePoint now) {
   RINGFENCE_FAILPOINT("jailer.taken_down");
   records_->SetState(place->first, BoxState::kEnded, clock_->Now());
   RINGFENCE_FAILPOINT("jailer.ended");
+  box.plan.image.reset();  // whoever reads of the end may remove it
   // Never blocks: a short line or two into an empty pipe. A reader that has gone is no error.
   if (box.denied.packets != 0) {
     box.exit_line += "denied " + CanonicalJson(isolate::DeniedToJson(box.denied)) + "\n";
