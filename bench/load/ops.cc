@@ -1,6 +1,8 @@
 #include "load/ops.h"
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "base/json.h"
 #include "net/address.h"
@@ -11,6 +13,7 @@ namespace ringfence::bench {
 namespace {
 
 constexpr std::size_t kContextBytesMax = 1024 * 1024;
+constexpr int kTriesMax = 60;
 constexpr std::size_t kAnswerBytesMax = 16 * 1024 * 1024;
 
 const std::vector<OpSpec>& AllOps() {
@@ -145,7 +148,12 @@ class Setup {
     request.method = method;
     request.target = target;
     request.body = std::move(body);
-    RINGFENCE_ASSIGN(const net::Response response, client_->Send(request));
+    RINGFENCE_ASSIGN(net::Response response, client_->Send(request));
+    // An earlier load may have used up what this address has for the second.
+    for (int i = 0; i < kTriesMax && response.status == 429; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      RINGFENCE_ASSIGN(response, client_->Send(request));
+    }
     if (response.status >= 300) {
       return Prefix(method + " " + target, net::ErrorFromResponse(response.status, response.body));
     }

@@ -15,6 +15,7 @@
 #include "audit/log_writer.h"
 #include "audit/note.h"
 #include "base/encoding.h"
+#include "base/sanitizer.h"
 
 namespace ringfence::audit {
 namespace {
@@ -91,7 +92,7 @@ std::uint64_t FirstOf(const std::string& path) {
 // Every byte where there are few, and every byte of the entries of one log; else a choice of them,
 // a smaller one where a sanitizer makes everything slow.
 std::size_t StepFor(std::uint64_t log_size, std::size_t file_size) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef RINGFENCE_ADDRESS_SANITIZER
   constexpr std::size_t kThinner = 7;
 #else
   constexpr std::size_t kThinner = 1;

@@ -21,7 +21,6 @@
 namespace ringfence::backup {
 namespace {
 
-constexpr std::size_t kNoteBytesMax = 64 * 1024;
 constexpr int kDepthMax = 8;
 constexpr std::size_t kFilesMax = 1'000'000;
 constexpr std::uint64_t kProgressEvery = 65536;

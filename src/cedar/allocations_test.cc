@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/sanitizer.h"
+
 namespace {
 thread_local std::size_t g_allocations = 0;
 }  // namespace
@@ -11,7 +13,7 @@ namespace ringfence::cedar {
 std::size_t Allocations() { return g_allocations; }
 }  // namespace ringfence::cedar
 
-#ifndef __SANITIZE_ADDRESS__  // which has its own, and holds every pair against each other
+#ifndef RINGFENCE_ADDRESS_SANITIZER  // which has its own, and holds every pair against each other
 void* operator new(std::size_t size) {
   ++g_allocations;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) {

@@ -30,7 +30,7 @@ struct RawType {
   Kind kind = Kind::kRecord;
   std::string name = {};
   std::vector<RawType> element = {};  // one, of a set
-  std::vector<RawAttribute> attributes = {};
+  std::vector<RawAttribute> attributes;
   std::string where = {};  // "3:14", or the path in JSON
 };
 

@@ -17,6 +17,7 @@
 #include "cli/up_state.h"
 #include "os/file.h"
 #include "os/identity.h"
+#include "store/migrations.h"
 
 namespace ringfence::cli {
 namespace {
@@ -70,6 +71,13 @@ Result<int> CreateBackup(Invocation& invocation) {
                      ? "name its folder with --state DIR"
                      : "name its folder with --state DIR; if it is the right one, run this "
                        "as root or as the server's user"};
+  }
+  RINGFENCE_ASSIGN(const int schema, store::SchemaAt(where));
+  if (schema < store::NewestSchema()) {  // to open it would bring it to the newest
+    return Error{Code::kFailedPrecondition,
+                 "the database has schema " + std::to_string(schema) + ", which this program (" +
+                     std::to_string(store::NewestSchema()) + ") would change",
+                 "make the backup with the program that the server runs"};
   }
   RINGFENCE_ASSIGN(const SecretBytes passphrase, Passphrase(parsed, Asking::kTwice));
   RINGFENCE_ASSIGN(const auto database, store::Open(where));

@@ -17,6 +17,8 @@
 #include "os/beneath.h"
 #include "os/file.h"
 #include "os/identity.h"
+#include "policy/policy.h"
+#include "store/migrations.h"
 
 namespace ringfence::cli {
 namespace {
@@ -123,6 +125,42 @@ Check CheckCdiFolder(const std::string& folder) {
   return check;
 }
 
+// Opening it would bring it to our schema; this only looks.
+Check CheckDatabase(const std::string& where) {
+  Check check{"server.database", "the server's records", Outcome::kOk, "", "", ""};
+  const auto schema = store::SchemaAt(where);
+  if (schema.has_value()) {
+    check.evidence = "schema " + std::to_string(*schema) + " can be read";
+    if (*schema < store::NewestSchema()) {
+      check.outcome = Outcome::kWarn;
+      check.why = "this program knows schema " + std::to_string(store::NewestSchema()) +
+                  ": the server brings it there when it starts, and an older one may then refuse";
+      check.fix = "make a backup with the program that made it: ringfence backup create";
+    }
+  } else if (schema.error().code == Code::kNotFound) {
+    check.evidence = schema.error().message + ": the server makes it";
+  } else {
+    check.outcome = Outcome::kFail;
+    check.evidence = schema.error().message;
+    check.why = "the server does not start without its records";
+    check.fix = schema.error().hint;
+  }
+  return check;
+}
+
+Check CheckPolicy(const std::string& folder) {
+  Check check{"server.policy", "the policy in " + folder, Outcome::kOk, "", "", ""};
+  const auto policy = policy::Policy::Load(folder);
+  check.evidence = policy.has_value() ? "good" : policy.error().message;
+  if (!policy.has_value()) {
+    check.evidence = check.evidence.substr(0, check.evidence.find('\n'));
+    check.outcome = Outcome::kFail;
+    check.why = "the server does not start with a policy that has faults";
+    check.fix = "ringfence policy check " + folder;
+  }
+  return check;
+}
+
 Result<int> Doctor(Invocation& invocation) {
   const Settings& settings = invocation.settings;
   RINGFENCE_ASSIGN(const Role role, RoleOf(invocation.parsed));
@@ -153,6 +191,12 @@ Result<int> Doctor(Invocation& invocation) {
       !cdi.empty() && role != Role::kServer) {
     checks.push_back(CheckCdiFolder(cdi));
   }
+  if (role != Role::kNode) {
+    checks.push_back(CheckDatabase(settings.Text(Setting::kServerDatabase)));
+    if (const std::string& policy = settings.Text(Setting::kPolicyFolder); os::Exists(policy)) {
+      checks.push_back(CheckPolicy(policy));
+    }
+  }
   if (invocation.console.table()) {
     Print(invocation.console, checks);
   } else {
@@ -164,23 +208,25 @@ Result<int> Doctor(Invocation& invocation) {
 }  // namespace
 
 CommandTable DoctorCommands() {
-  return {{.path = "doctor",
-           .group = Group::kOperate,
-           .summary = "Say what on this machine would stop Ringfence, and how to mend it.",
-           .details =
-               "Looks at the kernel and what each control needs of it, cgroups, the runtime and\n"
-               "its known flaws, disk, memory, clock, ports, user ids, the GPU driver. Changes\n"
-               "nothing. What only root can try is tried when root runs it.",
-           .options = {{.name = "role",
-                        .value = "server|node|all",
-                        .help = "what this machine is to be (default all)",
-                        .completes = Completes::kWords,
-                        .words = "server node all"},
-                       SettingOption(Setting::kServerListen)},
-           .examples = {{"ringfence doctor", "before the first `up`, as root"},
-                        {"ringfence doctor --role server -o json", "for a program"}},
-           .exit_codes = "0 nothing is in the way, 1 something is",
-           .handler = Doctor}};
+  return {
+      {.path = "doctor",
+       .group = Group::kOperate,
+       .summary = "Say what on this machine would stop Ringfence, and how to mend it.",
+       .details =
+           "Looks at the kernel and what each control needs of it, cgroups, the runtime and\n"
+           "its known flaws, disk, memory, clock, ports, user ids, the GPU driver, the server's\n"
+           "records and policy. Changes nothing. What only root can try is tried when root runs "
+           "it.",
+       .options = {{.name = "role",
+                    .value = "server|node|all",
+                    .help = "what this machine is to be (default all)",
+                    .completes = Completes::kWords,
+                    .words = "server node all"},
+                   SettingOption(Setting::kServerListen)},
+       .examples = {{"ringfence doctor", "before the first `up`, as root"},
+                    {"ringfence doctor --role server -o json", "for a program"}},
+       .exit_codes = "0 nothing is in the way, 1 something is",
+       .handler = Doctor}};
 }
 
 }  // namespace ringfence::cli

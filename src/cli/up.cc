@@ -25,6 +25,7 @@ constexpr int kSigTerm = 15;
 constexpr int kSigKill = 9;
 constexpr std::chrono::seconds kStopWithin{20};
 constexpr std::chrono::seconds kServerWithin{30};
+constexpr std::uint64_t kFreeBytesLeast = 16U << 20U;
 constexpr std::chrono::milliseconds kRestartFirst{500};
 constexpr std::chrono::milliseconds kRestartLast{30000};
 // Where the state folder is mounted for a daemon whose user could not get at it otherwise.
@@ -50,8 +51,7 @@ struct Daemon {
 
 class Supervisor {
  public:
-  Supervisor(const Settings& settings, const UpOptions& options)
-      : settings_(settings), options_(options), users_(UsersFor(settings)) {}
+  explicit Supervisor(const Settings& settings) : settings_(settings), users_(UsersFor(settings)) {}
 
   Status Prepare();
   Status StartAll();
@@ -70,7 +70,6 @@ class Supervisor {
   std::string StateFile(const std::string& name) const { return settings_.state() + "/" + name; }
 
   const Settings& settings_;
-  const UpOptions& options_;
   const DaemonUsers users_;
   std::string seen_state_;
   std::string local_file_;
@@ -305,9 +304,22 @@ void Supervisor::StopAll() {
   Stop(server_);
 }
 
+// A start that dies of a full disk cannot even say so in its log.
+Status MakeState(const Settings& settings) {
+  RINGFENCE_TRY(os::MakeDirs(settings.state(), 0755));
+  RINGFENCE_ASSIGN(const std::uint64_t free, os::FreeBytes(settings.state()));
+  if (free < kFreeBytesLeast) {
+    return Error{Code::kExhausted,
+                 "the disk of " + settings.state() + " is full: " + std::to_string(free >> 20U) +
+                     " MiB are free, " + std::to_string(kFreeBytesLeast >> 20U) + " are needed",
+                 "make room, or name another folder with --state DIR"};
+  }
+  return {};
+}
+
 int RunForeground(const Settings& settings, const UpOptions& options) {
   os::HoldSignals();
-  if (const Status made = os::MakeDirs(settings.state(), 0755); !made.has_value()) {
+  if (const Status made = MakeState(settings); !made.has_value()) {
     return Fail(made.error());
   }
   const auto lock = os::LockFile(settings.state() + "/up.lock");
@@ -315,7 +327,7 @@ int RunForeground(const Settings& settings, const UpOptions& options) {
     return Fail({Code::kConflict, "a Ringfence is already running in " + settings.state(),
                  "look at it with `ringfence status`, stop it with `ringfence down`"});
   }
-  Supervisor supervisor(settings, options);
+  Supervisor supervisor(settings);
   Status status = supervisor.Prepare();
   if (status.has_value()) {
     status = WriteUpFile(settings);
@@ -348,7 +360,7 @@ int RunDetached(const Settings& settings, const UpOptions& options) {
     return WaitUntilHealthy(settings, options.wait, std::cout);
   }
   const auto start = [&]() -> Result<int> {
-    RINGFENCE_TRY(os::MakeDirs(settings.state(), 0755));
+    RINGFENCE_TRY(MakeState(settings));
     RINGFENCE_TRY(os::MakeDirs(settings.state() + "/logs", 0700));
     RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
     RINGFENCE_ASSIGN(const os::UniqueFd log, os::OpenAppend(settings.state() + "/logs/up.log"));

@@ -383,15 +383,15 @@ void CheckFleet(std::uint64_t seed, Method method, std::size_t& placed, std::siz
 TEST(Placer, AgreesWithTryingEverything) {
   std::size_t placed = 0;
   std::size_t refused = 0;
-  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     CheckFleet(seed, seed % 4 == 0 ? kMethods[seed / 4 % std::size(kMethods)] : Method::kRingfence,
                placed, refused);
     if (HasFatalFailure()) {
       return;
     }
   }
-  EXPECT_GT(placed, 10000U);
-  EXPECT_GT(refused, 10000U);
+  EXPECT_GT(placed, 5000U);
+  EXPECT_GT(refused, 5000U);
 }
 
 NodeFacts Node(const std::string& name, std::uint32_t gpus) {

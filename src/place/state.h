@@ -51,7 +51,8 @@ struct NodeState {
 struct NodeStateHash {
   std::size_t operator()(const NodeState& state) const {
     std::uint64_t hash =
-        (std::uint64_t{state.kind} << 16U | state.gpus << 8U | state.sorts) * 0x9E3779B97F4A7C15ULL;
+        (std::uint64_t{state.kind} << 16U | std::uint64_t{state.gpus} << 8U | state.sorts) *
+        0x9E3779B97F4A7C15ULL;
     const auto mix = [&hash](std::uint64_t value) {
       hash = (hash ^ value) * 0xBF58476D1CE4E5B9ULL;
       hash ^= hash >> 29U;

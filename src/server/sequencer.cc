@@ -124,9 +124,10 @@ Result<Sequencer::View> Sequencer::Look() const {
     next.limit = kEntriesPerAppendMax;
     RINGFENCE_ASSIGN(auto rows, store::ListAudit(db, next));
     for (store::AuditRow& row : rows) {
-      if (row.seq != have + static_cast<std::int64_t>(view.entries.size())) {
-        return Error{Code::kCorrupt, "audit entry " + std::to_string(have + view.entries.size()) +
-                                         " is missing from the database"};
+      const std::int64_t due = have + static_cast<std::int64_t>(view.entries.size());
+      if (row.seq != due) {
+        return Error{Code::kCorrupt,
+                     "audit entry " + std::to_string(due) + " is missing from the database"};
       }
       view.entries.push_back(std::move(row.entry));
     }

@@ -48,7 +48,7 @@ Result<bool> EventLines::Next(EventLine& line) {
     }
     const auto size =
         found != nullptr
-            ? static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data() - begin_)
+            ? static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data()) - begin_
             : end_ - begin_;
     std::string_view text(buffer_.data() + begin_, size);
     if (full) {  // pass over the rest of it

@@ -194,4 +194,20 @@ Status Migrate(Connection& connection, Dialect dialect, int known) {
   return {};
 }
 
+Result<int> SchemaAt(const std::string& where) {
+  return IsPostgresUrl(where) ? SchemaAtPostgres(where) : SchemaAtSqlite(where);
+}
+
+Result<int> SchemaSeen(Connection& connection) {
+  RINGFENCE_ASSIGN(const auto rows, connection.Run("SELECT version FROM schema_version", {}));
+  if (rows.empty()) {
+    return Error{Code::kNotFound, "the database has no schema yet"};
+  }
+  const std::int64_t have = IntAt(rows[0], 0);
+  if (have > NewestSchema()) {
+    RINGFENCE_TRY(CheckNewer(connection, have, NewestSchema()));
+  }
+  return static_cast<int>(have);
+}
+
 }  // namespace ringfence::store

@@ -17,6 +17,13 @@ enum class Dialect { kSqlite, kPostgres };
 int NewestSchema();
 Status Migrate(Connection& connection, Dialect dialect, int known = NewestSchema());
 
+// What the database at `where` has, and whether this program can work with it, without changing
+// anything: kNotFound where there is none yet, kFailedPrecondition when it is too new for us.
+Result<int> SchemaAt(const std::string& where);
+Result<int> SchemaAtSqlite(const std::string& path);
+Result<int> SchemaAtPostgres(const std::string& url);
+Result<int> SchemaSeen(Connection& connection);
+
 // The database demands programs that know schema `least`, and this one does not.
 Error TooOld(std::int64_t have, std::int64_t least);
 

@@ -349,4 +349,22 @@ Result<std::unique_ptr<Database>> OpenPostgres(const std::string& url) {
       std::make_unique<PostgresDatabase>(options, crypto::RandomId("w")));
 }
 
+Result<int> SchemaAtPostgres(const std::string& url) {
+  RINGFENCE_ASSIGN(const PostgresOptions options, ParsePostgresUrl(url));
+  RINGFENCE_ASSIGN(const auto connection, PostgresConnection::Open(options));
+  int schema = 0;
+  RINGFENCE_TRY(connection->Do([&](Connection& db) -> Status {
+    RINGFENCE_ASSIGN(const auto table,
+                     db.Run("SELECT CAST(COUNT(*) AS BIGINT) FROM pg_tables WHERE tablename = "
+                            "'schema_version' AND schemaname = current_schema()",
+                            {}));
+    if (IntAt(table[0], 0) == 0) {
+      return Error{Code::kNotFound, "the database has no schema yet"};
+    }
+    RINGFENCE_ASSIGN(schema, SchemaSeen(db));
+    return {};
+  }));
+  return schema;
+}
+
 }  // namespace ringfence::store

@@ -327,8 +327,8 @@ TEST(PostgresTest, ErrorsSayWhatCanBeDone) {
                                     {"23514", Code::kConflict},
                                     {"42P01", Code::kInternal},
                                     {"XX001", Code::kCorrupt}}) {
-    const Status status = db->Write([&, state = std::string(state)](Connection& c) -> Status {
-      RINGFENCE_TRY(c.Run("DO 'BEGIN RAISE EXCEPTION ''no'' USING ERRCODE = ''" + state +
+    const Status status = db->Write([&, raised = std::string(state)](Connection& c) -> Status {
+      RINGFENCE_TRY(c.Run("DO 'BEGIN RAISE EXCEPTION ''no'' USING ERRCODE = ''" + raised +
                               "'', DETAIL = ''of a record''; END'",
                           {}));
       return {};

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "os/failpoint.h"
+#include "os/file.h"
 #include "store/database.h"
 #include "store/migrations.h"
 #include "store/work.h"
@@ -302,6 +303,19 @@ Result<std::unique_ptr<Database>> OpenSqlite(const std::string& path) {
   }
   RINGFENCE_TRY(writer->Execute("COMMIT", {}));
   return std::unique_ptr<Database>(std::make_unique<SqliteDatabase>(path, std::move(writer)));
+}
+
+Result<int> SchemaAtSqlite(const std::string& path) {
+  if (!os::Exists(path)) {
+    return Error{Code::kNotFound, path + " is not there yet"};
+  }
+  RINGFENCE_ASSIGN(const auto reader, SqliteConnection::Open(path, false));
+  int schema = 0;
+  RINGFENCE_TRY(reader->Do([&](Connection& db) -> Status {
+    RINGFENCE_ASSIGN(schema, SchemaSeen(db));
+    return {};
+  }));
+  return schema;
 }
 
 }  // namespace ringfence::store

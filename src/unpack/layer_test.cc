@@ -264,7 +264,7 @@ TEST_F(LayerTest, DamageIsAlwaysSeen) {
   }
   for (std::size_t at = 0; at < good.size(); ++at) {
     std::string bad = good;
-    bad[at] = static_cast<char>(bad[at] ^ (1U << (at % 8)));
+    bad[at] = static_cast<char>(static_cast<unsigned char>(bad[at]) ^ (1U << (at % 8)));
     EXPECT_FALSE(Unpack(bad, good).has_value()) << at;
   }
   EXPECT_FALSE(Unpack(good + "x", good).has_value());

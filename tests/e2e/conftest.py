@@ -161,6 +161,20 @@ def ringfence():
         shutil.rmtree(state, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def gpus_are_back(request):
+    """A GPU is free once it is scrubbed, which takes its time on a busy machine: what the last test
+    leased is back before the next begins."""
+    if "ringfence" in request.fixturenames:
+        instance = request.getfixturevalue("ringfence")
+
+        def scrubbed():
+            done = instance("lease", "list", "--output", "json")
+            return done.returncode != 0 or not any(one["state"] in ("ending", "scrubbing") for one in json.loads(done.stdout))
+
+        wait_until(scrubbed, "GPUs to be scrubbed", 120)
+
+
 @pytest.fixture(scope="module")
 def developer(ringfence):
     """The token of somebody who may run jobs for acme/research/vision and nothing of globex."""
