@@ -38,7 +38,7 @@ def test_a_policy_with_faults_and_records_too_new_are_in_the_way(ringfence, tmp_
     (tmp_path / "policy").mkdir()
     (tmp_path / "policy" / "roles.yaml").write_text("kind: Roll\n")
     found = server_checks(ringfence, RINGFENCE_POLICY=str(tmp_path / "policy"))["server.policy"]
-    assert found["result"] == "fail" and "roles.yaml:1" in found["evidence"] and "policy check" in found["fix"]
+    assert found["result"] == "fail" and "locked out" in found["evidence"] and "policy check" in found["fix"]
 
     copy = tmp_path / "records.db"
     with sqlite3.connect(ringfence.state / "server" / "ringfence.db") as records, sqlite3.connect(copy) as to:
