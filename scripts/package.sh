@@ -60,6 +60,12 @@ put_configuration() {
   for file in content/mappings/*; do
     put 0644 "$file" "/usr/share/ringfence/mappings/${file##*/}"
   done
+  for file in content/pipelines/*; do
+    put 0644 "$file" "/usr/share/ringfence/pipelines/${file##*/}"
+  done
+  for file in content/rules/gpu/*; do
+    put 0644 "$file" "/usr/share/ringfence/rules/gpu/${file##*/}"
+  done
   install -d "$root/var/lib/ringfence"
 }
 

@@ -53,6 +53,14 @@ int FdFrom(const char* variable) {
   return fd;
 }
 
+// Beside the program in a build, in its own folder when installed.
+std::string ContentFolder() {
+  const auto own = os::OwnPath();
+  const std::string folder = own.has_value() ? own->substr(0, own->rfind('/')) : ".";
+  return os::IsDirectory(folder + "/content") ? folder + "/content"
+                                              : folder + "/../share/ringfence";
+}
+
 struct JailerLink {
   os::UniqueFd jailer;
   os::UniqueFd join;  // invalid: this node has joined before
@@ -84,6 +92,10 @@ int RunServer(const Settings& settings) {
   options.ca_key_file = settings.Text(Setting::kServerCaKey);
   options.witnesses = settings.Text(Setting::kServerWitnesses);
   options.witness_ca_file = settings.Text(Setting::kServerWitnessCa);
+  options.content_folder = ContentFolder();
+  options.more_rules = settings.Text(Setting::kServerRules);
+  options.alert_webhook = settings.Text(Setting::kServerAlertWebhook);
+  options.alert_webhook_ca_file = settings.Text(Setting::kServerAlertWebhookCa);
   options.requests_per_second_per_address =
       static_cast<double>(settings.Number(Setting::kServerRequestsPerSecond));
   // Set by `up` alone: how it gets to sign in the local administrator and let its node join.

@@ -29,6 +29,9 @@ enum class Setting {
   kServerDatabase,
   kServerWitnesses,
   kServerWitnessCa,
+  kServerRules,
+  kServerAlertWebhook,
+  kServerAlertWebhookCa,
   kNodeName,
   kNodeDriverRoot,
   kNodeScenario,
@@ -47,7 +50,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 27;
+inline constexpr std::size_t kSettingCount = 30;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

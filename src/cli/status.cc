@@ -63,6 +63,12 @@ void ShowStatus(Invocation& invocation, const Json& status, const std::string& s
                             {{"entries", "entries"},
                              {"proven", "proven"},
                              {"witnesses", "cosigned by witnesses"}}));
+  facts.Add("Detection", Counts(status, "detection",
+                                {{"rules", "rules"},
+                                 {"alerts_open", "open alerts"},
+                                 {"behind", "events behind"},
+                                 {"silent_nodes", "silent nodes"},
+                                 {"not_kept", "failed sign-ins only counted"}}));
   if (const Json* policy = Field(status, "policy")) {
     facts.Add("Policy", TextOf(*policy, "tenants") + " tenants, " + TextOf(*policy, "principals") +
                             " principals, digest " + TextOf(*policy, "digest").substr(0, 12));

@@ -31,6 +31,9 @@ constexpr std::array kActionTable = {
     ActionFacts{Action::kPolicyRead, "policy.read", ActionScope::kCluster},
     ActionFacts{Action::kPolicyApply, "policy.apply", ActionScope::kCluster},
     ActionFacts{Action::kStatusRead, "status.read", ActionScope::kAnywhere},
+    ActionFacts{Action::kEventRead, "event.read", ActionScope::kTenant},
+    ActionFacts{Action::kAlertRead, "alert.read", ActionScope::kTenant},
+    ActionFacts{Action::kAlertManage, "alert.manage", ActionScope::kTenant},
 };
 
 constexpr bool InEnumOrder() {
@@ -42,7 +45,7 @@ constexpr bool InEnumOrder() {
   return true;
 }
 static_assert(InEnumOrder());
-static_assert(static_cast<std::size_t>(Action::kStatusRead) + 1 == kActionTable.size(),
+static_assert(static_cast<std::size_t>(Action::kAlertManage) + 1 == kActionTable.size(),
               "every action has a row");
 static_assert(kActionTable.size() <= 32, "ActionBits has 32 bits");
 
@@ -59,21 +62,23 @@ std::vector<Action> Except(const std::vector<Action>& left_out) {
 std::vector<Role> MakeBuiltInRoles() {
   using enum Action;
   // An auditor sees everything and changes nothing; a test holds this list to that.
-  const std::vector<Action> changes = {kLeaseRequest, kLeaseEnd,    kLeaseHold,
-                                       kNodeJoin,     kGpuScrub,    kNodeProve,
-                                       kTokenCreate,  kTokenRevoke, kPolicyApply};
+  const std::vector<Action> changes = {kLeaseRequest, kLeaseEnd,   kLeaseHold,   kNodeJoin,
+                                       kGpuScrub,     kNodeProve,  kTokenCreate, kTokenRevoke,
+                                       kPolicyApply,  kAlertManage};
   std::vector<Action> security = Except(changes);
   security.push_back(kLeaseEnd);
   security.push_back(kNodeProve);
+  security.push_back(kAlertManage);
   return {
       {"admin", AllActions(), {}},
       {"auditor", Except(changes), {}},
       {"developer",
-       {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kTenantRead, kNodeRead, kStatusRead},
+       {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kTenantRead, kNodeRead, kStatusRead,
+        kEventRead},
        {}},
       {"operator",
        {kNodeJoin, kGpuScrub, kNodeProve, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead,
-        kPolicyRead, kStatusRead},
+        kPolicyRead, kStatusRead, kEventRead, kAlertRead, kAlertManage},
        {}},
       {"security", security, {}},
       {"service", {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs}, {}},

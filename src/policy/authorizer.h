@@ -30,6 +30,9 @@ enum class Action {
   kPolicyRead,
   kPolicyApply,
   kStatusRead,
+  kEventRead,
+  kAlertRead,
+  kAlertManage,  // acknowledge and silence
 };
 std::string_view Name(Action action);  // "lease.request"
 

@@ -99,6 +99,13 @@ TEST_F(SampleTest, WhoMayDoWhat) {
       {"olga@ops.example", kAuditRead, "/", false},
       {"sam@security.example", kLeaseEnd, "globex/trading/pricing", true},
       {"sam@security.example", kPolicyApply, "/", false},
+      {"sam@security.example", kAlertManage, "/", true},
+      {"amir@audit.example", kAlertManage, "/", false},
+      {"amir@audit.example", kEventRead, "/", true},
+      {"alice@acme.example", kEventRead, "acme/research/vision", true},
+      {"alice@acme.example", kEventRead, "globex/genomics", false},
+      {"alice@acme.example", kEventRead, "/", false},
+      {"alice@acme.example", kAlertRead, "acme/research", false},
       {"mallory@acme.example", kStatusRead, "/", false},
       {"", kStatusRead, "/", false},
   };
@@ -231,7 +238,7 @@ TEST(RolesTest, LabelsGoBothWaysAndDutiesStayApart) {
     const bool reads = label.ends_with(".read") || label == "lease.logs";
     EXPECT_EQ((bits["auditor"] & BitOf(action)) != 0, reads) << label;
     EXPECT_EQ((bits["security"] & BitOf(action)) != 0,
-              reads || label == "lease.end" || label == "node.prove")
+              reads || label == "lease.end" || label == "node.prove" || label == "alert.manage")
         << label;
   }
   for (const std::string role : {"operator", "developer", "service"}) {

@@ -31,6 +31,7 @@ audit::Actor ActorOf(const Caller& caller) {
 
 Core::Core(Parts parts, const Clock& clock)
     : clock_(clock),
+      started_(clock.Now()),
       database_(std::move(parts.database)),
       keys_(std::move(parts.keys)),
       mint_(CopyOf(keys_.token)),
@@ -130,6 +131,9 @@ Status Core::Change(const std::function<Status(store::Connection&)>& work) {
   if (sequencer_ != nullptr) {
     sequencer_->Wake();
   }
+  if (detector_ != nullptr) {
+    detector_->Wake();
+  }
   database_->Announce(std::string(kLogTopic));
   return {};
 }
@@ -198,6 +202,9 @@ void Core::Heard(const std::string& topic) {
   if (topic.empty() || topic == kLogTopic) {
     if (sequencer_ != nullptr) {
       sequencer_->Wake();
+    }
+    if (detector_ != nullptr) {
+      detector_->Wake();
     }
   }
   if (topic.empty() || topic == kPolicyTopic) {

@@ -19,6 +19,7 @@
 #include "model/node.h"
 #include "net/http.h"
 #include "policy/policy.h"
+#include "server/detector.h"
 #include "server/keys.h"
 #include "server/sequencer.h"
 #include "server/waiters.h"
@@ -89,6 +90,9 @@ class Core {
   Counters& counters() { return counters_; }
   Sequencer& sequencer() { return *sequencer_; }
   void SetSequencer(std::unique_ptr<Sequencer> sequencer) { sequencer_ = std::move(sequencer); }
+  Detector* detector() { return detector_.get(); }  // null: nothing is detected here
+  void SetDetector(std::unique_ptr<Detector> detector) { detector_ = std::move(detector); }
+  Timestamp started() const { return started_; }
   void SetPublicAddress(std::string address) { public_address_ = std::move(address); }
   const std::string& public_address() const { return public_address_; }
 
@@ -132,6 +136,8 @@ class Core {
   // Something changed: wake those who wait for it, at every server.
   void NotifyLease(const std::string& lease) { Notify("lease:" + lease); }
   void NotifyWork(const std::string& node) { Notify("work:" + node); }
+  void NotifyEvents() { Notify("event"); }
+  void NotifyAlerts() { Notify("alert"); }
   // Another server said so; "": it may have said anything.
   void Heard(const std::string& topic);
   void NotifyAllWork();  // of the nodes that speak to this server
@@ -142,6 +148,7 @@ class Core {
   Status AddPulses(store::Connection& db, std::vector<model::Node>& nodes) const;
 
   const Clock& clock_;
+  const Timestamp started_;
   const std::unique_ptr<store::Database> database_;
   const ServerKeys keys_;
   const identity::TokenMint mint_;
@@ -159,6 +166,7 @@ class Core {
   std::map<std::string, NodePulse> pulses_;
   std::map<std::string, Timestamp> log_copies_;
   std::unique_ptr<Sequencer> sequencer_;  // last: stops before what it uses goes
+  std::unique_ptr<Detector> detector_;    // uses all of the above
 };
 
 // The time-driven part: leases that were never started, old idempotency answers and output.

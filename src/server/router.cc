@@ -43,6 +43,12 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/audit/checkpoint", Door::kToken, Action::kAuditRead, false, GetCheckpoint},
     {"GET", "/v1/audit/keys", Door::kToken, Action::kStatusRead, false, GetAuditKeys},
     {"GET", "/v1/audit/log/{file}", Door::kToken, Action::kAuditRead, false, GetLogFile},
+    {"GET", "/v1/events", Door::kToken, Action::kEventRead, true, ListEvents},
+    {"GET", "/v1/events/count", Door::kToken, Action::kEventRead, true, CountEvents},
+    {"GET", "/v1/alerts", Door::kToken, Action::kAlertRead, true, ListAlerts},
+    {"GET", "/v1/alerts/{alert}", Door::kToken, Action::kAlertRead, true, GetAlert},
+    {"POST", "/v1/alerts/{alert}/ack", Door::kToken, Action::kAlertManage, true, AckAlert},
+    {"POST", "/v1/alerts/{alert}/silence", Door::kToken, Action::kAlertManage, true, SilenceAlert},
     {"POST", "/v1/agent/join", Door::kOpen, {}, false, AgentJoin},
     {"POST", "/v1/agent/renew", Door::kNode, {}, false, AgentRenew},
     {"POST", "/v1/agent/report", Door::kNode, {}, false, AgentReport},
@@ -85,18 +91,24 @@ bool Matches(std::string_view pattern, std::string_view path, Params& params) {
   return path.empty();
 }
 
-Result<Caller> FromToken(Core& core, const net::Request& request) {
+// `failed` is filled in as far as it is known who it was, for when it is an error.
+Result<Caller> FromToken(Core& core, const net::Request& request, FailedSignIn& failed) {
   const std::string_view header = request.Header("authorization");
+  failed.why = "no_token";
   if (!header.starts_with("Bearer ")) {
     return Error{Code::kUnauthenticated, "no token was presented",
                  "send Authorization: Bearer TOKEN; `ringfence up` signs its CLI in by itself"};
   }
+  failed.why = "token_unknown";
   RINGFENCE_ASSIGN(const std::string id, core.mint().Open(header.substr(7)));
+  failed.token = id;
   Caller caller;
   RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
     RINGFENCE_ASSIGN(const store::TokenUse token, store::GetTokenUse(db, id));
     const Timestamp now = core.Now();
+    failed.principal = token.principal;
     if (!token.revoked.empty() || token.expires <= now) {
+      failed.why = token.revoked.empty() ? "token_expired" : "token_revoked";
       return Error{Code::kUnauthenticated,
                    token.revoked.empty() ? "the token expired at " + FormatTime(token.expires)
                                          : "the token was revoked at " + token.revoked,
@@ -108,6 +120,7 @@ Result<Caller> FromToken(Core& core, const net::Request& request) {
   }));
   const policy::Principal* principal = core.policy()->FindPrincipal(caller.principal);
   if (principal == nullptr) {
+    failed.why = "principal_unknown";
     return Error{Code::kUnauthenticated,
                  "principal " + caller.principal + " is no longer in the policy",
                  "declare it in the policy folder and reload"};
@@ -116,7 +129,8 @@ Result<Caller> FromToken(Core& core, const net::Request& request) {
   return caller;
 }
 
-Result<Caller> FromCertificate(Core& core, const net::Request& request) {
+Result<Caller> FromCertificate(Core& core, const net::Request& request, FailedSignIn& failed) {
+  failed.why = "certificate_unknown";
   constexpr std::string_view kNodeUri = "ringfence://node/";
   const Error bad{Code::kUnauthenticated, "this route is for nodes with a certificate of ours",
                   "join the node: `ringfence node token create NAME`"};
@@ -129,18 +143,21 @@ Result<Caller> FromCertificate(Core& core, const net::Request& request) {
     }
     const std::string name = uri.substr(kNodeUri.size());
     Caller caller{name, "node", request.peer->fingerprint, request.remote_address, {}};
+    failed.principal = name;
     RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
       const auto node = store::GetNode(db, name);
       if (!node.has_value()) {
         return bad;
       }
       if (node->certificate_fingerprint != caller.via && node->certificate_previous != caller.via) {
+        failed.why = "certificate_replaced";
         return Error{Code::kUnauthenticated,
                      "the certificate of node " + name + " was replaced by a later one",
                      "join the node again with a new token"};
       }
       caller.expires = node->certificate_expires;
       if (node->certificate_fingerprint == caller.via && caller.expires <= core.Now()) {
+        failed.why = "certificate_expired";
         return Error{Code::kUnauthenticated, "the certificate of node " + name + " has expired",
                      "join the node again with a new token"};
       }
@@ -155,12 +172,17 @@ Status LetIn(Core& core, const Route& route, Call& call) {
   if (route.door == Door::kOpen) {
     return {};
   }
-  auto caller = route.door == Door::kToken ? FromToken(core, call.request)
-                                           : FromCertificate(core, call.request);
+  FailedSignIn failed{call.request.remote_address, {}, {}, {}};
+  auto caller = route.door == Door::kToken ? FromToken(core, call.request, failed)
+                                           : FromCertificate(core, call.request, failed);
   if (!caller.has_value()) {
-    // A token that is not there or not ours says nothing about who it was: counted, not audited,
-    // so that a flood of guesses cannot fill the log.
+    // A token that is not there or not ours says nothing about who it was: counted and told to
+    // detection, not audited, so that a flood of guesses cannot fill the log.
     ++core.counters().unauthenticated;
+    const Code code = caller.error().code;
+    if (core.detector() != nullptr && (code == Code::kUnauthenticated || code == Code::kNotFound)) {
+      core.detector()->Saw(failed);
+    }
     if (caller.error().code == Code::kNotFound) {
       return Error{Code::kUnauthenticated, "the token is not one of ours"};
     }

@@ -15,6 +15,7 @@
 #include "os/log.h"
 #include "os/notify.h"
 #include "os/signals.h"
+#include "server/alert_webhook.h"
 #include "server/core.h"
 #include "server/router.h"
 #include "server/witness_client.h"
@@ -254,6 +255,30 @@ void Tend(Core& core, net::Server& http, const KeyOptions& key_options) {
   }
 }
 
+Status StartDetection(Core& core, const ServerOptions& options) {
+  Detector::Options detection;
+  detection.mapping = options.content_folder + "/mappings/events.json";
+  detection.rules = {options.content_folder + "/pipelines/ringfence.yml",
+                     {options.content_folder + "/rules/gpu"}};
+  if (!options.more_rules.empty()) {
+    detection.rules.folders.push_back(options.more_rules);
+  }
+  detection.tells = !options.alert_webhook.empty();
+  RINGFENCE_ASSIGN(auto detector, Detector::Start(core, std::move(detection)));
+  core.SetDetector(std::move(detector));
+  return {};
+}
+
+// None where none is set.
+Result<std::unique_ptr<AlertWebhook>> StartWebhook(Core& core, const ServerOptions& options) {
+  if (options.alert_webhook.empty()) {
+    return std::unique_ptr<AlertWebhook>();
+  }
+  RINGFENCE_ASSIGN(std::string ca_pem,
+                   os::ReadText(options.alert_webhook_ca_file, kCaFileBytesMax * 4));
+  return AlertWebhook::Start(core, options.alert_webhook, std::move(ca_pem));
+}
+
 // None where none is set.
 Result<std::unique_ptr<WitnessFeed>> FeedWitnesses(Core& core, const ServerOptions& options) {
   RINGFENCE_ASSIGN(std::vector<OutsideWitness> witnesses, ParseWitnesses(options.witnesses));
@@ -293,6 +318,7 @@ Status Run(const ServerOptions& options) {
   const KeyOptions key_options{options.state_folder + "/keys", options.names,
                                options.ca_certificate_file, options.ca_key_file};
   RINGFENCE_ASSIGN(const auto core, OpenCore(options, key_options, clock));
+  RINGFENCE_TRY(StartDetection(*core, options));
   RINGFENCE_ASSIGN(const net::TlsIdentity identity,
                    OpenTlsIdentity(key_options, core->keys(), clock.Now()));
   net::ServerLimits limits;
@@ -320,17 +346,20 @@ Status Run(const ServerOptions& options) {
   RINGFENCE_TRY(RecordStart(*core, raw->address()));
   RINGFENCE_TRY(WriteLocalFile(*core, options));
   RINGFENCE_ASSIGN(auto witnesses, FeedWitnesses(*core, options));
+  RINGFENCE_ASSIGN(auto webhook, StartWebhook(*core, options));
   os::Log(os::Level::kInfo, "serving", {{"address", raw->address()}});
   os::NotifyManager("READY=1\nSTATUS=serving at " + core->public_address());
   Tend(*core, *raw, key_options);
   os::Log(os::Level::kInfo, "stopping");
   witnesses.reset();
+  webhook.reset();
   os::NotifyManager("STOPPING=1");
   audit::Entry stopped = core->NewEntry(kSystem, "server.stop");
   stopped.result = "ok";
   const Status recorded = core->RecordAlone(stopped);
   core->waiters().ReleaseAll();
   http->reset();
+  core->detector()->Stop();
   core->sequencer().Stop();  // what was acknowledged is in the log before we go
   return recorded;
 }

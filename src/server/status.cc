@@ -4,12 +4,15 @@
 
 #include "fleet/node_state.h"
 #include "os/file.h"
+#include "server/alert_webhook.h"
 #include "server/routes.h"
 
 namespace ringfence::server {
 namespace {
 
 constexpr std::uint64_t kDiskBytesLeast = std::uint64_t{256} << 20U;
+constexpr std::size_t kProblemsMax = 64;
+constexpr std::int64_t kBehindMax = 20'000;
 
 struct Glance {
   std::vector<std::pair<std::string, std::string>> problems;  // what, fix
@@ -20,7 +23,16 @@ struct Glance {
   audit::TreeHead head;
   std::size_t witnesses = 0;
   std::string restored;  // when, if the server was ever restored from a backup
+  Detector::Health detection;
+  store::Detection detected;
+  std::int64_t alerts = 0;  // open
 };
+
+// Entries and events that rules have not seen yet. A moment's worth is always under way.
+std::int64_t Behind(const Glance& glance) {
+  return glance.entries - glance.detected.audit + glance.detected.next -
+         std::max(glance.detected.evaluated, glance.detection.evaluated);
+}
 
 std::size_t CountState(const Glance& glance, model::GpuState state) {
   return static_cast<std::size_t>(
@@ -38,6 +50,13 @@ std::size_t CountReady(const Glance& glance, Timestamp now) {
   return static_cast<std::size_t>(
       std::count_if(glance.nodes.begin(), glance.nodes.end(), [&](const model::Node& node) {
         return fleet::StateOf(node, now) == fleet::NodeState::kReady;
+      }));
+}
+
+std::size_t CountSilent(const Glance& glance, Timestamp now) {
+  return static_cast<std::size_t>(
+      std::count_if(glance.nodes.begin(), glance.nodes.end(), [&](const model::Node& node) {
+        return fleet::StateOf(node, now) == fleet::NodeState::kSilent;
       }));
 }
 
@@ -92,6 +111,21 @@ void FindProblems(Core& core, Glance& glance) {
     problems.emplace_back("this server does not have the policy in force: " + stale,
                           "bring it to the version of the others, or mend its database connection");
   }
+  if (!glance.detection.stuck.empty()) {
+    problems.emplace_back("detection stands still: " + glance.detection.stuck,
+                          "events are not lost: it goes on where it was");
+  }
+  for (const std::string& problem : glance.detection.rule_problems) {
+    problems.emplace_back("detection rules: " + problem,
+                          "`ringfence rule check` shows all; mended files are read by themselves");
+    if (problems.size() >= kProblemsMax) {
+      break;
+    }
+  }
+  if (Behind(glance) > kBehindMax) {
+    problems.emplace_back(
+        "detection is " + std::to_string(Behind(glance)) + " entries and events behind", "");
+  }
   const auto room = os::FreeBytes(core.sequencer().folder());
   if (room.has_value() && *room < kDiskBytesLeast) {
     problems.emplace_back("the server's disk has " + std::to_string(*room >> 20U) + " MiB left",
@@ -119,6 +153,11 @@ Result<Glance> Look(Core& core) {
     RINGFENCE_ASSIGN(glance.gpus, store::ListGpus(db));
     RINGFENCE_ASSIGN(glance.leases, store::OpenLeases(db));
     RINGFENCE_ASSIGN(glance.entries, store::AuditSize(db));
+    if (core.detector() != nullptr) {
+      RINGFENCE_ASSIGN(glance.detected, store::GetDetection(db));
+      RINGFENCE_ASSIGN(glance.alerts, store::CountAlerts(db, "open"));
+      glance.detection = core.detector()->health();
+    }
     const bool refused =
         std::any_of(glance.nodes.begin(), glance.nodes.end(),
                     [](const model::Node& node) { return !node.witness_refusal.empty(); });
@@ -208,6 +247,16 @@ void GetMetrics(const Call& call, const net::Responder& responder) {
          static_cast<std::uint64_t>(glance->entries));
   Metric(out, "ringfence_audit_proven", "gauge", "Audit entries under a signed checkpoint.",
          glance->head.size);
+  Metric(out, "ringfence_events", "counter", "Events stored.",
+         static_cast<std::uint64_t>(glance->detected.next));
+  Metric(out, "ringfence_events_bytes", "gauge", "Bytes of the events that are kept.",
+         static_cast<std::uint64_t>(glance->detected.bytes));
+  Metric(out, "ringfence_detection_behind", "gauge", "Entries and events that rules did not see.",
+         static_cast<std::uint64_t>(std::max<std::int64_t>(0, Behind(*glance))));
+  Metric(out, "ringfence_detection_not_kept_total", "counter",
+         "Failed sign-ins that were only counted.", glance->detection.not_kept);
+  Metric(out, "ringfence_alerts_open", "gauge", "Alerts that nobody has seen to.",
+         static_cast<std::uint64_t>(glance->alerts));
   net::Response response = net::Response::OfText(200, std::move(out));
   response.content_type = "text/plain; version=0.0.4";
   responder.Send(std::move(response));
@@ -248,6 +297,15 @@ void GetStatus(const Call& call, const net::Responder& responder) {
                                  {"proven", static_cast<std::int64_t>(glance.head.size)},
                                  {"witnesses", glance.witnesses},
                                  {"published_here", call.core.sequencer().leads()}}},
+            {"detection", JsonObject{{"rules", glance.detection.rules},
+                                     {"alerts_open", glance.alerts},
+                                     {"events", glance.detected.next},
+                                     {"events_bytes", glance.detected.bytes},
+                                     {"behind", std::max<std::int64_t>(0, Behind(glance))},
+                                     {"not_kept", glance.detection.not_kept},
+                                     {"not_related", glance.detection.not_related},
+                                     {"silent_nodes", CountSilent(glance, call.core.Now())},
+                                     {"webhook_key", WebhookPublicKey(call.core.keys())}}},
             {"policy", JsonObject{{"digest", policy->digest()},
                                   {"tenants", policy->tenants().size()},
                                   {"principals", policy->principals().size()},

@@ -241,6 +241,11 @@ void Correlator::Judge(std::size_t correlation, const std::string& key, Timestam
   }
   CorrelationMatch match{correlation,          time,  group.entries.back().event,
                          group.entries.size(), value, group.names};
+  const std::size_t skipped =
+      group.entries.size() - std::min(group.entries.size(), kMatchMembersMax);
+  for (std::size_t i = skipped; i < group.entries.size(); ++i) {
+    match.members.push_back(group.entries[i].event);
+  }
   if (states_[correlation].rising) {
     states_[correlation].groups.erase(found);
   }

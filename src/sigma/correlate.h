@@ -27,6 +27,8 @@ struct CorrelatorLimits {
   std::size_t entries_max = 10'000;  // of one group
 };
 
+inline constexpr std::size_t kMatchMembersMax = 16;
+
 struct CorrelationMatch {
   std::size_t correlation = 0;  // index into the set's
   Timestamp time;               // of the event that completed it, or the window's end
@@ -34,6 +36,7 @@ struct CorrelationMatch {
   std::uint64_t events = 0;     // how many took part
   double value = 0;             // what was compared
   std::vector<std::pair<std::string, std::string>> group;
+  std::vector<std::uint64_t> members = {};  // the last kMatchMembersMax events that took part
 };
 
 class Correlator {

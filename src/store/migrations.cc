@@ -90,6 +90,24 @@ const std::vector<Migration>& AllMigrations() {
            "DROP INDEX audit_by_lease",
            "CREATE INDEX audit_by_lease ON audit (lease, seq) WHERE lease <> ''",
        }},
+      // What happened, as detection sees it; what it found; and how far it is.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE events (seq BIGINT PRIMARY KEY, time_ms BIGINT NOT NULL,"
+           " class BIGINT NOT NULL, log TEXT NOT NULL, tenant TEXT NOT NULL, lease TEXT NOT NULL,"
+           " node TEXT NOT NULL, principal TEXT NOT NULL, gpus TEXT NOT NULL,"
+           " bytes BIGINT NOT NULL, event TEXT NOT NULL)",
+           "CREATE INDEX events_by_time ON events (time_ms)",
+           "CREATE INDEX events_by_lease ON events (lease, seq) WHERE lease <> ''",
+           "CREATE TABLE alerts (id TEXT PRIMARY KEY, number BIGINT NOT NULL UNIQUE,"
+           " what TEXT NOT NULL, tenant TEXT NOT NULL, status TEXT NOT NULL,"
+           " severity BIGINT NOT NULL, told BIGINT NOT NULL, record TEXT NOT NULL)",
+           "CREATE INDEX alerts_by_what ON alerts (what, number)",
+           "CREATE INDEX alerts_untold ON alerts (number) WHERE told = 0",
+           "CREATE TABLE detection (one BIGINT PRIMARY KEY, audit BIGINT NOT NULL,"
+           " next BIGINT NOT NULL, evaluated BIGINT NOT NULL, bytes BIGINT NOT NULL,"
+           " silent TEXT NOT NULL)",
+       }},
   };
   return all;
 }
