@@ -23,6 +23,7 @@ struct Glance {
   audit::TreeHead head;
   std::size_t witnesses = 0;
   std::string restored;  // when, if the server was ever restored from a backup
+  bool detects = false;
   Detector::Health detection;
   store::Detection detected;
   std::int64_t alerts = 0;  // open
@@ -30,6 +31,9 @@ struct Glance {
 
 // Entries and events that rules have not seen yet. A moment's worth is always under way.
 std::int64_t Behind(const Glance& glance) {
+  if (!glance.detects) {
+    return 0;
+  }
   return glance.entries - glance.detected.audit + glance.detected.next -
          std::max(glance.detected.evaluated, glance.detection.evaluated);
 }
@@ -157,6 +161,7 @@ Result<Glance> Look(Core& core) {
       RINGFENCE_ASSIGN(glance.detected, store::GetDetection(db));
       RINGFENCE_ASSIGN(glance.alerts, store::CountAlerts(db, "open"));
       glance.detection = core.detector()->health();
+      glance.detects = true;
     }
     const bool refused =
         std::any_of(glance.nodes.begin(), glance.nodes.end(),
