@@ -182,10 +182,11 @@ std::vector<detect::LiveEvent> Detector::TakeNotices() {
 // Events of the entries that follow; `seen` moves past them.
 Result<std::vector<detect::LiveEvent>> Detector::OfAudit(store::Detection& seen, bool& more) const {
   std::vector<detect::LiveEvent> events;
+  const std::int64_t from = seen.audit;
   RINGFENCE_TRY(core_.database().Read([&](store::Connection& db) -> Status {
     events.clear();
     store::AuditFilter filter;
-    filter.from = seen.audit;
+    filter.from = from;
     filter.limit = kEntriesPerStep;
     RINGFENCE_ASSIGN(const auto rows, store::ListAudit(db, filter));
     for (const store::AuditRow& row : rows) {
@@ -211,7 +212,7 @@ Result<std::vector<detect::LiveEvent>> Detector::OfAudit(store::Detection& seen,
       std::move(born.begin(), born.end(), std::back_inserter(events));
     }
     more = static_cast<std::int64_t>(rows.size()) == kEntriesPerStep;
-    seen.audit = rows.empty() ? seen.audit : rows.back().seq + 1;
+    seen.audit = rows.empty() ? from : rows.back().seq + 1;
     return {};
   }));
   return events;
