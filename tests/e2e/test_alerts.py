@@ -82,8 +82,12 @@ class Place:
         return [json.loads(line) for line in
                 self.ringfence.ok("event", "search", *words, "-n", "5000", "-o", "json", **options).splitlines()]
 
-    def alerts(self, title, *words):
-        return [a for a in self.ringfence.json("alert", "list", "--all", *words) if a["title"] == title]
+    def alerts(self, title):
+        return [a for a in self.ringfence.json("alert", "list", "--all") if a["title"] == title]
+
+    def made_by_admin(self):
+        """The alert about tokens that the administrator makes; each start of the server makes one of its own."""
+        return next((a for a in self.alerts("A token was made") if a["principal"] == "admin"), None)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +97,10 @@ def place():
     folder = tempfile.mkdtemp(prefix="ringfence-e2e-")
     os.chmod(folder, 0o755)
     made = Place(folder)
+    if any(node["missing"] for node in made.ringfence.json("node", "list")):
+        made.ringfence.down()
+        shutil.rmtree(folder)
+        pytest.skip("this machine cannot run boxes")
     yield made
     made.ringfence("down")
     made.server.shutdown()
@@ -123,7 +131,7 @@ def test_a_job_becomes_events_of_its_lease_that_its_tenant_alone_sees(place):
     assert of_lease(token=ringfence.token("alice@acme.example"))
     grace = ringfence.token("grace@globex.example")
     assert place.events("--lease", lease, token=grace) == []
-    assert {e["tenant"]["path"] for e in place.events(token=grace)} <= {"globex/genomics"}
+    assert all(e["tenant"]["path"].startswith("globex/genomics") for e in place.events(token=grace))
     denied = ringfence("event", "search", "--tenant", "acme/research", token=grace)
     assert denied.returncode == 3, denied.stderr
     counted = ringfence.json("event", "count", "--lease", lease, "--by", "metadata.log_name")
@@ -138,10 +146,9 @@ def test_every_entry_is_an_event_once_and_none_is_lost_by_a_kill(place):
 
     def has_rule():
         ringfence.token("alice@acme.example")
-        return place.alerts("A token was made")
+        return place.made_by_admin()
 
-    wait_until(has_rule, "the new rule to be loaded\n" + ringfence.logs())
-    first = place.alerts("A token was made")[0]
+    first = wait_until(has_rule, "the new rule to be loaded\n" + ringfence.logs())
     api = Api(ringfence)
     for number in range(30):
         api("POST", "/v1/tokens", {"principal": "alice@acme.example"})
@@ -158,13 +165,15 @@ def test_every_entry_is_an_event_once_and_none_is_lost_by_a_kill(place):
 
     indexes = wait_until(all_there, "an event for each entry")
     assert len(indexes) == len(set(indexes)), "an entry became an event twice"
-    [alert] = place.alerts("A token was made")
-    assert alert["id"] == first["id"], "the same rule about the same is one alert"
+    assert place.made_by_admin()["id"] == first["id"], "the same rule about the same is one alert"
     # Those that were made before the rule was there do not count; each of the others does, once.
     before = len(place.events("--log", "api", "api.operation=token.create", "--until", first["first"]))
-    total = wait_until(lambda: (a := place.alerts("A token was made")[0])["count"] + before >= made and a,
-                       "all of them to be counted")
-    assert total["count"] + before == made, (total["count"], before, made)
+
+    def counted():
+        return sum(a["count"] for a in place.alerts("A token was made"))
+
+    wait_until(lambda: counted() + before >= made, "all of them to be counted")
+    assert counted() + before == made
 
 
 def test_a_bad_rule_does_not_replace_good_ones(place):
@@ -175,9 +184,9 @@ def test_a_bad_rule_does_not_replace_good_ones(place):
         file.write(RULE.replace("api.operation:", "api.operation|nonsense:").replace("5b1f", "5b1e"))
     wait_until(lambda: any("nonsense" in p["what"] for p in ringfence.json_any("status")["problems"]), "the problem")
     assert ringfence.json_any("status")["detection"]["rules"] == rules
-    count = place.alerts("A token was made")[0]["count"]
+    count = place.made_by_admin()["count"]
     ringfence.token("alice@acme.example")
-    wait_until(lambda: place.alerts("A token was made")[0]["count"] > count, "the old rules to go on")
+    wait_until(lambda: place.made_by_admin()["count"] > count, "the old rules to go on")
     os.remove(bad)
     wait_until(lambda: not any("rules" in p["what"] for p in ringfence.json_any("status")["problems"]), "the mending")
 
