@@ -64,6 +64,15 @@ class Ringfence:
     def down(self):
         return self.ok("down")
 
+    def gpus_are_back(self):
+        """A GPU is free once it is scrubbed, which takes its time on a busy machine."""
+
+        def scrubbed():
+            done = self("lease", "list", "--output", "json")
+            return done.returncode != 0 or not any(one["state"] in ("ending", "scrubbing") for one in json.loads(done.stdout))
+
+        wait_until(scrubbed, "GPUs to be scrubbed", 120)
+
     def token(self, principal):
         return self.json("token", "create", "--as", principal)["token"]
 
@@ -163,16 +172,9 @@ def ringfence():
 
 @pytest.fixture(autouse=True)
 def gpus_are_back(request):
-    """A GPU is free once it is scrubbed, which takes its time on a busy machine: what the last test
-    leased is back before the next begins."""
+    """What the last test leased is back before the next begins."""
     if "ringfence" in request.fixturenames:
-        instance = request.getfixturevalue("ringfence")
-
-        def scrubbed():
-            done = instance("lease", "list", "--output", "json")
-            return done.returncode != 0 or not any(one["state"] in ("ending", "scrubbing") for one in json.loads(done.stdout))
-
-        wait_until(scrubbed, "GPUs to be scrubbed", 120)
+        request.getfixturevalue("ringfence").gpus_are_back()
 
 
 @pytest.fixture(scope="module")

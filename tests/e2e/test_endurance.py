@@ -129,6 +129,7 @@ def test_a_gpu_that_cannot_be_scrubbed_is_quarantined(fresh):
     assert states[gpu] == "quarantined"
     assert fresh("status").returncode == 1
     for _ in range(9):
+        fresh.gpus_are_back()
         fresh.ok("run", *VISION, "--", "true")
     used = {uuid for one in fresh.json("lease", "list", "--all") if one["id"] != lease for uuid in one.get("gpus", [])}
     assert gpu not in used
