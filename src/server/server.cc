@@ -19,6 +19,7 @@
 #include "server/core.h"
 #include "server/router.h"
 #include "server/witness_client.h"
+#include "store/migrations.h"
 #include "store/shared_records.h"
 
 namespace ringfence::server {
@@ -255,7 +256,18 @@ void Tend(Core& core, net::Server& http, const KeyOptions& key_options) {
   }
 }
 
+// A database that a server of before has left as it was has no place for what is detected: nothing
+// is until it is brought to our schema (tests play such servers).
 Status StartDetection(Core& core, const ServerOptions& options) {
+  int schema = 0;
+  RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(schema, store::SchemaSeen(db));
+    return {};
+  }));
+  if (schema < store::kFirstWithDetection) {
+    os::Log(os::Level::kWarning, "detection_off", {{"schema", std::to_string(schema)}});
+    return {};
+  }
   Detector::Options detection;
   detection.mapping = options.content_folder + "/mappings/events.json";
   detection.rules = {options.content_folder + "/pipelines/ringfence.yml",
@@ -359,7 +371,9 @@ Status Run(const ServerOptions& options) {
   const Status recorded = core->RecordAlone(stopped);
   core->waiters().ReleaseAll();
   http->reset();
-  core->detector()->Stop();
+  if (core->detector() != nullptr) {
+    core->detector()->Stop();
+  }
   core->sequencer().Stop();  // what was acknowledged is in the log before we go
   return recorded;
 }
