@@ -120,6 +120,7 @@ Json AssessmentJson(const Assessment& assessment, const ReportHead& head) {
                       {"likelihood", check.likelihood},
                       {"impact", check.impact},
                       {"risk", check.risk()},
+                      {"effort", check.effort},
                       {"seen", result.why},
                       {"evidence", EvidenceJson(result)},
                       {"why", check.why},

@@ -37,6 +37,7 @@ CommandTable RuleCommands();
 CommandTable AdvisoryCommands();
 CommandTable AssessCommands();
 CommandTable CheckCommands();
+CommandTable RiskCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 

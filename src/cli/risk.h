@@ -1,0 +1,36 @@
+#pragma once
+
+// What the commands of `ringfence risk` share.
+
+#include <string>
+
+#include "assure/risk_register.h"
+#include "cli/command.h"
+
+namespace ringfence::cli {
+
+struct RiskDesk {
+  std::string path;  // of the register
+  assure::Register reg;
+  assure::RiskModel model;
+  Timestamp now{};
+};
+// The register must be there, but for `may_be_new`.
+Result<RiskDesk> OpenRiskDesk(Invocation& invocation, bool may_be_new);
+const OptionSpec& RegisterOption();
+const OptionSpec& RiskModelOption();
+
+std::string Halves(std::int64_t halves);
+
+Result<int> RiskUpdate(Invocation& invocation);
+Result<int> RiskAccept(Invocation& invocation);
+Result<int> RiskTransfer(Invocation& invocation);
+Result<int> RiskAssign(Invocation& invocation);
+Result<int> RiskReport(Invocation& invocation);
+Result<int> RiskList(Invocation& invocation);
+Result<int> RiskShow(Invocation& invocation);
+Result<int> RiskMatrix(Invocation& invocation);
+Result<int> RiskTop(Invocation& invocation);
+Result<int> RiskTrend(Invocation& invocation);
+
+}  // namespace ringfence::cli
