@@ -1,10 +1,9 @@
 // From a set of rules to the plan of a matcher.
 
-#include <re2/filtered_re2.h>
-
 #include <algorithm>
 #include <limits>
 
+#include "sigma/announce.h"
 #include "sigma/matcher_plan.h"
 
 namespace ringfence::sigma {
@@ -21,47 +20,6 @@ struct Needs {
 
 constexpr double kAlwaysCost = 1000;
 constexpr double kFieldCost = 0.5;
-
-// Texts that very many events have. A literal that is part of one says little.
-bool IsCommon(std::string_view literal) {
-  static constexpr std::string_view kCommon[] = {
-      "c:\\windows\\system32\\",
-      "c:\\windows\\syswow64\\",
-      "c:\\program files (x86)\\",
-      "c:\\program files\\",
-      "c:\\users\\",
-      "\\appdata\\local\\temp\\",
-      "\\appdata\\roaming\\",
-      "c:\\programdata\\",
-      "microsoft corporation",
-      "nt authority\\system",
-      "\\desktop\\",
-      "\\downloads\\",
-      "hklm\\software\\microsoft\\windows\\currentversion\\",
-      "\\cmd.exe",
-      "\\powershell.exe",
-      "https://",
-      "http://www.",
-      "/usr/bin/bash",
-      "/usr/sbin/",
-      "/usr/lib/",
-      "/home/",
-      "/tmp/",
-      ".dll",
-      ".txt",
-      ".com",
-      "root",
-      "system",
-      "high",
-      "medium",
-      "explorer.exe",
-      "operating system",
-      "true",
-      "false"};
-  return std::any_of(std::begin(kCommon), std::end(kCommon), [&](std::string_view text) {
-    return text.find(literal) != std::string_view::npos;
-  });
-}
 
 const Pattern::Part* LongestText(const Pattern& pattern) {
   const Pattern::Part* best = nullptr;
@@ -91,23 +49,6 @@ bool IsPlain(const Pattern& pattern, GramIndex::Mode& mode) {
   mode = GramIndex::Mode::kAnywhere;
   return parts.size() == 3 && is(0, Pattern::Kind::kAny) && is(1, Pattern::Kind::kText) &&
          is(2, Pattern::Kind::kAny);
-}
-
-// Literals of which one must be in a text that the expression matches, lower case; none when
-// there is nothing to go by.
-std::vector<std::string> LiteralsOf(const std::string& regex) {
-  re2::FilteredRE2 filter(3);
-  int id = 0;
-  std::vector<std::string> literals;
-  if (filter.Add(regex, RE2::Options(RE2::Quiet), &id) != RE2::NoError) {
-    return {};
-  }
-  filter.Compile(&literals);
-  const bool ascii = std::all_of(literals.begin(), literals.end(), [](const std::string& text) {
-    return std::all_of(text.begin(), text.end(),
-                       [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-  });
-  return ascii ? literals : std::vector<std::string>{};
 }
 
 }  // namespace
@@ -267,29 +208,54 @@ class Builder {
       step.count = static_cast<std::uint32_t>(of.size());
       plan_.children.insert(plan_.children.end(), of.begin(), of.end());
     }
+    step.gate = GateOf(step);
     plan_.steps.push_back(step);
     return static_cast<std::uint32_t>(plan_.steps.size() - 1);
+  }
+
+  // A field without which the step is false; kNone when there is no such field.
+  std::uint32_t GateOf(const Step& step) const {
+    if (step.op == Expression::Op::kTest) {
+      const Atom& atom = plan_.atoms[step.first];
+      const bool absent = atom.test.kind == Test::Kind::kNull ||
+                          (atom.test.kind == Test::Kind::kExists && !atom.test.exists);
+      return absent ? kNone : atom.field;
+    }
+    std::uint32_t gate = kNone;
+    if (step.op == Expression::Op::kNot) {
+      return gate;
+    }
+    for (std::uint32_t i = 0; i < step.count; ++i) {
+      const std::uint32_t one = plan_.steps[plan_.children[step.first + i]].gate;
+      if (step.op == Expression::Op::kAll && one != kNone) {
+        return one;
+      }
+      if (step.op == Expression::Op::kAny && (one == kNone || (i > 0 && one != gate))) {
+        return kNone;
+      }
+      gate = one;
+    }
+    return gate;
   }
 
   // For each regular expression, literals that announce it.
   void AddGuards() {
     const std::size_t count = plan_.atoms.size();
-    guards_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
       if (plan_.atoms[i].test.kind != Test::Kind::kRegex) {
         continue;
       }
-      for (const std::string& literal : LiteralsOf(plan_.atoms[i].test.regex)) {
+      plan_.atoms[i].bytes_least = LeastBytes(plan_.atoms[i].test.regex);
+      for (const std::string& literal : Announcers(plan_.atoms[i].test.regex)) {
         Test guard;
         guard.field = plan_.atoms[i].test.field;
         guard.pattern = Pattern::Literal(Fold(literal));
         guard.pattern.AnyBefore();
         guard.pattern.AnyAfter();
         const std::uint32_t atom = AtomOf(guard);
-        guards_[i].push_back(atom);
+        plan_.atoms[i].guards.push_back(atom);
       }
     }
-    guards_.resize(plan_.atoms.size());
   }
 
   void CountUses() {
@@ -304,13 +270,9 @@ class Builder {
   double CostOf(std::uint32_t index) const {
     const Atom& atom = plan_.atoms[index];
     const Pattern::Part* text = LongestText(atom.test.pattern);
-    const std::size_t length = text == nullptr ? 0 : text->text.size();
-    double cost = length >= 10 ? 0.0005 : length >= 6 ? 0.002 : length >= 4 ? 0.01 : 0.1;
-    if (!atom.test.pattern.HasWildcard() && length < 4) {
+    double cost = text == nullptr ? 0.1 : ShareOf(text->text);
+    if (!atom.test.pattern.HasWildcard() && (text == nullptr || text->text.size() < 4)) {
       cost = 0.02;  // a whole value, such as an event's number
-    }
-    if (text != nullptr && IsCommon(text->text)) {
-      cost = 0.3;
     }
     return cost * (1.0 + static_cast<double>(std::min(uses_[index], 400U)) / 4.0);
   }
@@ -330,9 +292,9 @@ class Builder {
       needs.cost = CostOf(index);
       return needs;
     }
-    if (!guards_[index].empty()) {
-      needs.atoms = guards_[index];
-      for (const std::uint32_t guard : guards_[index]) {
+    if (!atom.guards.empty()) {
+      needs.atoms = atom.guards;
+      for (const std::uint32_t guard : atom.guards) {
         needs.cost += CostOf(guard);
       }
       return needs;
@@ -444,7 +406,6 @@ class Builder {
 
   Matcher::Plan& plan_;
   std::unordered_map<std::string, std::uint32_t> atom_ids_;
-  std::vector<std::vector<std::uint32_t>> guards_;  // of each atom
   std::vector<std::uint32_t> uses_;
 };
 

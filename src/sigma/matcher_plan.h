@@ -26,6 +26,8 @@ struct Atom {
   std::uint32_t other = kNone;
   bool eager = false;
   std::unique_ptr<RE2> regex;
+  std::size_t bytes_least = 0;        // of a value that it matches
+  std::vector<std::uint32_t> guards;  // eager atoms of which one is true when this one is; or none
 };
 
 // Literals that must equal a whole value.
@@ -62,6 +64,7 @@ struct Step {
   std::uint32_t first = 0;  // kTest: the atom; kNot: the step
   std::uint32_t count = 0;
   std::uint32_t group = kNone;  // kAny of eager atoms only: true when one of the group's was found
+  std::uint32_t gate = kNone;   // a field without which it is false
 };
 
 struct Matcher::Plan {

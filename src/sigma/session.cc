@@ -10,8 +10,10 @@
 #include <set>
 
 #include "base/check.h"
+#include "sigma/arena.h"
 #include "sigma/key_tree.h"
 #include "sigma/matcher_plan.h"
+#include "sigma/value_memo.h"
 #include "sigma/yaml_value.h"
 
 namespace ringfence::sigma {
@@ -22,42 +24,14 @@ Error Refuse(std::string why) { return {Code::kInvalidArgument, std::move(why), 
 struct Value {
   std::string_view text;
   std::string_view folded;
-  std::uint32_t next = kNone;  // of the same field
+  std::uint32_t next = kNone;   // of the same field
+  std::uint32_t known = kNone;  // the memo's number of it
 };
 
 struct FieldState {
   std::uint32_t epoch = 0;  // of the event it was last seen in
   std::uint32_t head = kNone;
   bool has_value = false;  // something other than null
-};
-
-// Text for the values of one event, freed all at once. Blocks stay where they are.
-class Arena {
- public:
-  void Clear() {
-    block_ = 0;
-    used_ = 0;
-  }
-  char* Take(std::size_t bytes) {
-    while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size()) {
-      ++block_;
-      used_ = 0;
-    }
-    if (block_ == blocks_.size()) {
-      blocks_.emplace_back(std::max(bytes, std::size_t{1} << 16U));
-      used_ = 0;
-    }
-    char* taken = blocks_[block_].data() + used_;
-    used_ += bytes;
-    return taken;
-  }
-  // Hands back what the last Take had too much.
-  void Return(std::size_t bytes) { used_ -= bytes; }
-
- private:
-  std::vector<std::vector<char>> blocks_;
-  std::size_t block_ = 0;
-  std::size_t used_ = 0;
 };
 
 }  // namespace
@@ -128,6 +102,7 @@ class Matcher::Session::Impl {
     candidates_.clear();
     matched_.clear();
     arena_.Clear();
+    memo_.BeginEvent();
   }
 
   // False: a member twice.
@@ -273,42 +248,67 @@ class Matcher::Session::Impl {
     if (count == 0 && plan_.keywords.empty() && !plan_.keep_all_values) {
       return;
     }
-    const std::string_view folded = Folded(text);
+    const std::uint32_t* fields = count == 0 ? nullptr : keys_.fields(keys_.node(at));
+    const std::uint32_t place = count == 0 ? kNone : at;
+    const std::uint64_t hash = ValueMemo::Hash(place, text);
+    std::string_view folded;
+    std::span<const std::uint32_t> hits;
+    std::uint32_t number = kNone;
+    if (const ValueMemo::Entry* known = memo_.Find(hash, place, text)) {
+      folded = known->folded;
+      number = memo_.NumberOf(*known);
+      hits = memo_.Hits(*known);
+    } else {
+      folded = Folded(text);
+      hits_.clear();
+      Scan(plan_.keywords, folded);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const FieldPlan& plan = plan_.fields[fields[i]];
+        if (const std::uint32_t atom = plan.exact.Find(folded); atom != kNone) {
+          hits_.push_back(atom);
+        }
+        Scan(plan.grams, folded);
+      }
+      if (memo_.Recurs(hash)) {
+        memo_.Keep(hash, place, text, folded, hits_);
+      }
+      hits = hits_;
+    }
     if (plan_.keep_all_values) {
-      all_values_.push_back({text, folded});
+      all_values_.push_back({text, folded, kNone, number});
     }
-    Scan(plan_.keywords, folded);
-    if (count == 0) {
-      return;
-    }
-    const std::uint32_t* fields = keys_.fields(keys_.node(at));
     for (std::uint32_t i = 0; i < count; ++i) {
-      const FieldPlan& plan = plan_.fields[fields[i]];
       FieldState& state = Touch(fields[i]);
       state.has_value = true;
-      if (plan.needed) {
-        values_.push_back({text, folded, state.head});
+      if (plan_.fields[fields[i]].needed) {
+        values_.push_back({text, folded, state.head, number});
         state.head = static_cast<std::uint32_t>(values_.size() - 1);
       }
-      if (const std::uint32_t atom = plan.exact.Find(folded); atom != kNone) {
-        Found(atom);
-      }
-      Scan(plan.grams, folded);
+    }
+    for (const std::uint32_t atom : hits) {
+      Found(atom);
     }
   }
 
+  // The index's literals that are in the text, into hits_. Depends on nothing else of the event.
   void Scan(const GramIndex& index, std::string_view folded) {
     if (index.empty()) {
       return;
     }
     const std::uint64_t serial = ++scans_;
     index.Scan(
-        folded, [&](std::uint32_t atom) { Found(atom); },
+        folded,
+        [&](std::uint32_t atom) {
+          if (tried_in_[atom] != serial) {
+            tried_in_[atom] = serial;
+            hits_.push_back(atom);
+          }
+        },
         [&](std::uint32_t atom, const Pattern& pattern) {
-          if (true_in_[atom] != epoch_ && tried_in_[atom] != serial) {
+          if (tried_in_[atom] != serial) {
             tried_in_[atom] = serial;
             if (Matches(pattern, folded)) {
-              Found(atom);
+              hits_.push_back(atom);
             }
           }
         });
@@ -369,6 +369,9 @@ class Matcher::Session::Impl {
     if (step.group != kNone) {
       return group_in_[step.group] == epoch_;
     }
+    if (step.gate != kNone && field_states_[step.gate].epoch != epoch_) {
+      return false;
+    }
     for (std::uint32_t i = 0; i < step.count; ++i) {
       if (Holds(plan_.children[step.first + i])) {
         return true;
@@ -385,17 +388,23 @@ class Matcher::Session::Impl {
       return false;
     }
     asked_in_[index] = epoch_;
-    if (!Ask(plan_.atoms[index])) {
+    if (!Ask(index)) {
       return false;
     }
     true_in_[index] = epoch_;
     return true;
   }
 
-  bool Ask(const Atom& atom) {
+  bool Ask(std::uint32_t index) {
+    const Atom& atom = plan_.atoms[index];
+    if (!atom.guards.empty() &&
+        std::none_of(atom.guards.begin(), atom.guards.end(),
+                     [&](std::uint32_t guard) { return true_in_[guard] == epoch_; })) {
+      return false;
+    }
     if (atom.field == kNone) {
       return std::any_of(all_values_.begin(), all_values_.end(),
-                         [&](const Value& value) { return AskValue(atom, value); });
+                         [&](const Value& value) { return AskValue(index, atom, value); });
     }
     const FieldState& state = field_states_[atom.field];
     const bool present = state.epoch == epoch_;
@@ -409,20 +418,34 @@ class Matcher::Session::Impl {
       return false;
     }
     for (std::uint32_t i = state.head; i != kNone; i = values_[i].next) {
-      if (AskValue(atom, values_[i])) {
+      if (AskValue(index, atom, values_[i])) {
         return true;
       }
     }
     return false;
   }
 
-  bool AskValue(const Atom& atom, const Value& value) {
+  // An answer about a value that the memo holds is kept as well.
+  bool AskValue(std::uint32_t index, const Atom& atom, const Value& value) {
+    if (value.known == kNone || atom.test.kind == Test::Kind::kFieldRef) {
+      return AskAnew(atom, value);
+    }
+    bool holds = false;
+    if (!memo_.FindAnswer(value.known, index, holds)) {
+      holds = AskAnew(atom, value);
+      memo_.KeepAnswer(value.known, index, holds);
+    }
+    return holds;
+  }
+
+  bool AskAnew(const Atom& atom, const Value& value) {
     const Test& test = atom.test;
     switch (test.kind) {
       case Test::Kind::kPattern:
         return Matches(test.pattern, test.cased ? value.text : value.folded);
       case Test::Kind::kRegex:
-        return atom.regex->Match({value.text.data(), value.text.size()}, 0, value.text.size(),
+        return value.text.size() >= atom.bytes_least &&
+               atom.regex->Match({value.text.data(), value.text.size()}, 0, value.text.size(),
                                  RE2::UNANCHORED, nullptr, 0);
       case Test::Kind::kCidr:
         return test.cidr.Has(value.text);
@@ -465,6 +488,8 @@ class Matcher::Session::Impl {
   KeyTree keys_;
   simdjson::dom::parser parser_{kEventBytesMax};
   Arena arena_;
+  ValueMemo memo_;
+  std::vector<std::uint32_t> hits_;  // of the value at hand
   std::uint32_t epoch_ = 0;
   std::uint64_t objects_ = 0;
   std::uint64_t scans_ = 0;
@@ -474,7 +499,7 @@ class Matcher::Session::Impl {
   std::vector<FieldState> field_states_;
   std::vector<std::uint32_t> true_in_;    // of each atom: the event in which it was true
   std::vector<std::uint32_t> asked_in_;   // of each lazy atom: the event it was asked for
-  std::vector<std::uint64_t> tried_in_;   // of each glob: the scan in which it was tried
+  std::vector<std::uint64_t> tried_in_;   // of each literal: the scan in which it was tried
   std::vector<std::uint32_t> group_in_;   // of each list of alternatives
   std::vector<std::uint32_t> looked_in_;  // of each rule
   std::vector<std::uint32_t> candidates_;
