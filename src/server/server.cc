@@ -270,6 +270,7 @@ Status StartDetection(Core& core, const ServerOptions& options) {
   }
   Detector::Options detection;
   detection.mapping = options.content_folder + "/mappings/events.json";
+  detection.observables = options.content_folder + "/mappings/ocsf.json";
   detection.rules = {options.content_folder + "/pipelines/ringfence.yml",
                      {options.content_folder + "/rules/gpu"}};
   if (!options.more_rules.empty()) {

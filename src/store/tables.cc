@@ -71,6 +71,15 @@ const std::vector<TableSpec>& AllTables() {
        Copies::kRows,
        {"one"},
        {"one", "audit", "next", "evaluated", "bytes", "silent"}},
+      {"intel_feeds",
+       Copies::kRows,
+       {"name"},
+       {"name", "upload", "source", "imported_by", "time_ms", "parts", "indicators", "hunt_from",
+        "hunt_until"}},
+      {"intel_parts",
+       Copies::kRows,
+       {"feed", "upload", "part"},
+       {"feed", "upload", "part", "time_ms", "indicators", "text"}},
       {"audit", Copies::kEntries, {"seq"}, {"seq", "action", "lease", "entry"}},
   };
   return kTables;
