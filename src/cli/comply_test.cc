@@ -98,7 +98,7 @@ TEST(ComplyCommandTest, TheServersEvidence) {
               R"(":{"result":"held","why":"","time":")" + now + R"("})";
   }
   const FakeServer server([&](const net::Request& request, const net::Responder& responder) {
-    const std::string target(request.target);
+    const std::string& target = request.path;
     net::Response response;
     response.body = R"({"items":[]})";
     if (target.starts_with("/v1/nodes/n1/proofs")) {
