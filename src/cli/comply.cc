@@ -1,16 +1,18 @@
-// `ringfence comply status|show`
+// `ringfence comply ...`
 
 #include "cli/comply.h"
 
 #include <algorithm>
 
 #include "assure/comply_report.h"
+#include "assure/oscal_report.h"
 #include "base/code.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/human.h"
 #include "cli/suggest.h"
 #include "cli/text.h"
+#include "os/file.h"
 
 namespace ringfence::cli {
 namespace {
@@ -224,6 +226,47 @@ Result<int> ComplyShow(Invocation& invocation) {
   return kExitOk;
 }
 
+using Writer = std::string (*)(const std::vector<FrameworkStatus>&, const assure::Evidence&,
+                               const assure::ReportHead&);
+
+std::string JsonReport(const std::vector<FrameworkStatus>& statuses,
+                       const assure::Evidence& evidence, const assure::ReportHead& head) {
+  return PrettyJson(assure::ComplianceJson(statuses, evidence, head)) + "\n";
+}
+
+struct ReportFormat {
+  std::string_view name;
+  Writer write;
+};
+constexpr ReportFormat kFormats[] = {{"oscal-ar", assure::OscalAssessmentResults},
+                                     {"oscal-poam", assure::OscalPoam},
+                                     {"markdown", assure::ComplianceMarkdown},
+                                     {"json", JsonReport},
+                                     {"html", assure::ComplianceHtml}};
+
+Result<int> ComplyReport(Invocation& invocation) {
+  const std::string name = invocation.parsed.Value("format").value_or("markdown");
+  const auto* const format =
+      std::find_if(std::begin(kFormats), std::end(kFormats),
+                   [&](const ReportFormat& one) { return one.name == name; });
+  if (format == std::end(kFormats)) {
+    return Error{Code::kInvalidArgument,
+                 "--format: \"" + name + "\" is none of oscal-ar, oscal-poam, markdown, json, html",
+                 DidYouMean(name, {"oscal-ar", "oscal-poam", "markdown", "json", "html"},
+                            "choose one of them")};
+  }
+  Dossier dossier;
+  RINGFENCE_TRY(Compile(invocation, dossier));
+  const std::string report = format->write(dossier.statuses, dossier.evidence, dossier.bench.head);
+  if (const auto path = invocation.parsed.Value("out")) {
+    RINGFENCE_TRY(os::WriteFile(*path, AsBytes(report)));
+    invocation.console.Note("the report is in " + *path);
+  } else {
+    invocation.console.out() << report;
+  }
+  return kExitOk;
+}
+
 }  // namespace
 
 CommandTable ComplyCommands() {
@@ -239,6 +282,14 @@ CommandTable ComplyCommands() {
                             .help = "exit with 1 when a control is failing, or unproven",
                             .completes = Completes::kWords,
                             .words = "failing unproven"});
+  std::vector<OptionSpec> report_options = ComplyOptions();
+  report_options.push_back({.name = "format",
+                            .value = "FORMAT",
+                            .help = "oscal-ar, oscal-poam, markdown (default), json or html",
+                            .completes = Completes::kWords,
+                            .words = "oscal-ar oscal-poam markdown json html"});
+  report_options.push_back(
+      {.name = "out", .value = "FILE", .help = "write it there", .completes = Completes::kFile});
   return {
       {.path = "comply status",
        .group = Group::kEvidence,
@@ -265,6 +316,19 @@ CommandTable ComplyCommands() {
        .examples = {{"ringfence comply show sc-39", "process isolation"},
                     {"ringfence comply show 'hipaa:164.312(a)(1)'", "of the Security Rule"}},
        .handler = ComplyShow},
+      {.path = "comply report",
+       .group = Group::kEvidence,
+       .summary = "Write a report about controls, for people or as OSCAL.",
+       .details =
+           "oscal-ar are assessment results, oscal-poam is a plan of action and milestones, both\n"
+           "OSCAL 1.1.2. Identifiers in them are the same from run to run.",
+       .options = report_options,
+       .examples = {{"ringfence comply report --format html --out controls.html", "for people"},
+                    {"ringfence comply report --framework nist-800-53 --format oscal-ar",
+                     "for other tools"},
+                    {"ringfence comply report --format oscal-poam --out poam.json",
+                     "what must be mended"}},
+       .handler = ComplyReport},
   };
 }
 
