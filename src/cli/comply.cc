@@ -3,6 +3,7 @@
 #include "cli/comply.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "assure/comply_report.h"
 #include "assure/oscal_report.h"
@@ -290,7 +291,7 @@ CommandTable ComplyCommands() {
                             .words = "oscal-ar oscal-poam markdown json html"});
   report_options.push_back(
       {.name = "out", .value = "FILE", .help = "write it there", .completes = Completes::kFile});
-  return {
+  CommandTable table = {
       {.path = "comply status",
        .group = Group::kEvidence,
        .summary = "Say where each control of NIST SP 800-53, HIPAA and GDPR stands.",
@@ -330,6 +331,9 @@ CommandTable ComplyCommands() {
                      "what must be mended"}},
        .handler = ComplyReport},
   };
+  CommandTable evidence = EvidenceCommands();
+  std::move(evidence.begin(), evidence.end(), std::back_inserter(table));
+  return table;
 }
 
 }  // namespace ringfence::cli

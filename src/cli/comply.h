@@ -31,4 +31,7 @@ Status Compile(Invocation& invocation, Dossier& dossier);
 OptionSpec ComplyOption(std::string_view name);
 std::vector<OptionSpec> ComplyOptions();
 
+// `ringfence evidence ...`; ComplyCommands() ends with them.
+CommandTable EvidenceCommands();
+
 }  // namespace ringfence::cli
