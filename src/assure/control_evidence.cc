@@ -66,8 +66,14 @@ Status AddAuditItems(const JsonArray& items, Evidence& evidence) {
     if (!time.has_value()) {
       return Prefix("audit entry " + std::to_string(index->get_int64()), time.error());
     }
+    const std::string action = TextOr(*entry, "action");
+    const Json* const gpus = Member(*entry, "gpus");
+    if (action.ends_with(".scrub") &&
+        (gpus == nullptr || !gpus->is_array() || gpus->get_array().empty())) {
+      continue;  // of a lease without GPUs: nothing was scrubbed
+    }
     const Json* const actor = Member(*entry, "actor");
-    AuditEvidence& newest = evidence.audit[TextOr(*entry, "action")];
+    AuditEvidence& newest = evidence.audit[action];
     ++newest.count;
     // An entry that is proven says more than a newer one that is not yet.
     const bool proven = TrueOr(item, "proven", false);

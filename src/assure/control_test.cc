@@ -310,6 +310,16 @@ TEST(ControlTest, TheServersAnswersAreRead) {
   EXPECT_EQ(evidence.audit.at("a.b").count, 2U);
   EXPECT_EQ(evidence.audit.at("a.b").principal, "ann");
   EXPECT_FALSE(AddAuditItems({Json("x")}, evidence).has_value());
+  for (const char* gpus : {"[]", "[\"GPU-1\"]"}) {
+    EXPECT_FALSE(evidence.audit.contains("lease.scrub")) << "of a lease without GPUs";
+    const auto scrub = ParseJson(
+        std::string(R"([{"index":1,"proven":true,"entry":{"time":"2030-07-03T00:00:00.000Z",
+                       "action":"lease.scrub","gpus":)") +
+            gpus + "}}]",
+        1 << 16);
+    ASSERT_TRUE(AddAuditItems(scrub->get_array(), evidence).has_value());
+  }
+  EXPECT_TRUE(evidence.audit.contains("lease.scrub"));
 }
 
 }  // namespace

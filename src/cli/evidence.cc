@@ -21,6 +21,7 @@ namespace {
 using assure::EvidenceFiles;
 
 constexpr std::size_t kEntriesPerAction = 5;
+constexpr std::size_t kScrubsLookedAt = 1000;  // many leases have no GPUs
 constexpr std::size_t kNodesMax = 10'000;
 constexpr std::size_t kLeasesMax = 500;
 constexpr std::size_t kKeyBytesMax = 64 * 1024;
@@ -119,13 +120,19 @@ Result<std::set<std::string>> AddLog(Dossier& dossier, std::size_t per_action,
     if (!dossier.evidence.audit.contains(action)) {
       continue;
     }
-    RINGFENCE_ASSIGN(
-        const JsonArray items,
-        api.List("/v1/audit/entries", {{"order", "newest"}, {"action", action}}, per_action));
+    const bool scrub = action.ends_with(".scrub");
+    RINGFENCE_ASSIGN(const JsonArray items,
+                     api.List("/v1/audit/entries", {{"order", "newest"}, {"action", action}},
+                              scrub ? kScrubsLookedAt : per_action));
+    std::size_t taken = 0;
     for (const Json& item : items) {
-      lines += CanonicalJson(item) + "\n";
       const Json* const entry = Field(item, "entry");
-      const std::string lease = entry == nullptr ? "" : TextOf(*entry, "lease");
+      if (taken == per_action || entry == nullptr || (scrub && ArrayOf(*entry, "gpus").empty())) {
+        continue;  // a lease without GPUs had nothing to scrub
+      }
+      ++taken;
+      lines += CanonicalJson(item) + "\n";
+      const std::string lease = TextOf(*entry, "lease");
       if (action == "lease.scrub" && !lease.empty()) {
         scrubbed.insert(lease);
       }
