@@ -42,7 +42,8 @@ const CommandTable& AllCommands() {
           DoctorCommands,      CedarCommands,  MigCommands,        PlaceCommands,
           RuleCommands,        AssessCommands, AdvisoryCommands,   AnomalyCommands,
           IntelCommands,       EventCommands,  AlertCommands,      CheckCommands,
-          RiskCommands,        ConfigCommands, CompletionCommands, HelpCommands}) {
+          RiskCommands,        ConfigCommands, CompletionCommands, HelpCommands,
+          ComplyCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

@@ -38,6 +38,7 @@ CommandTable AdvisoryCommands();
 CommandTable AssessCommands();
 CommandTable CheckCommands();
 CommandTable RiskCommands();
+CommandTable ComplyCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
