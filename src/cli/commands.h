@@ -38,6 +38,7 @@ CommandTable AdvisoryCommands();
 CommandTable AssessCommands();
 CommandTable CheckCommands();
 CommandTable RiskCommands();
+CommandTable BaselineCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
