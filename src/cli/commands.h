@@ -39,6 +39,7 @@ CommandTable AssessCommands();
 CommandTable CheckCommands();
 CommandTable RiskCommands();
 CommandTable ComplyCommands();
+CommandTable BaselineCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 
