@@ -56,8 +56,8 @@ bool IsFolder(const std::string& path) {
 
 }  // namespace
 
-int OpenNode(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+int OpenNode(const std::string& path, Use use) {
+  const int fd = open(path.c_str(), (use == Use::kRead ? O_RDONLY : O_RDWR) | O_CLOEXEC);
   if (fd >= 0) {
     (void)close(fd);
     return 0;
@@ -72,6 +72,7 @@ Result<Driver> Driver::Load(const void* symbol) {
                    ReadWhole(driver.root + "/scenario.json", gpu::kScenarioBytesMax));
   RINGFENCE_ASSIGN(driver.scenario, gpu::ParseScenario(text));
   const std::string folder = IsFolder(driver.root + "/dev") ? driver.root + "/dev" : "/dev";
+  driver.devices = folder;
   driver.control_errno = OpenNode(folder + "/nvidiactl");
   driver.uvm_errno = OpenNode(folder + "/nvidia-uvm");
   for (const gpu::SimulatedGpu& gpu : driver.scenario.gpus) {

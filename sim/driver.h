@@ -18,10 +18,12 @@ namespace ringfence::sim {
 //
 // In a box the file is a real node of a major that no driver serves, so the kernel's answer to an
 // open that the device cgroup lets through is ENXIO. That counts as open.
-int OpenNode(const std::string& path);
+enum class Use { kRead, kReadWrite };  // capabilities are opened for reading
+int OpenNode(const std::string& path, Use use = Use::kReadWrite);
 
 struct Driver {
   std::string root;
+  std::string devices;  // the folder of the device files
   gpu::Scenario scenario;
   int control_errno = 0;                // of nvidiactl
   int uvm_errno = 0;                    // of nvidia-uvm
