@@ -201,7 +201,7 @@ RINGFENCE_EXPORT Return nvmlDeviceGetMigMode(nvml::Device device, unsigned int* 
 RINGFENCE_EXPORT Return nvmlDeviceGetUtilizationRates(nvml::Device device,
                                                       nvml::Utilization* rates) {
   return sim::OnDevice("nvmlDeviceGetUtilizationRates", device, [&](const Card& card) {
-    return sim::Put(rates, {card.gpu.utilization_percent, 0});
+    return sim::Put(rates, {card.gpu.utilization_percent, card.gpu.signals.memory_busy_percent});
   });
 }
 

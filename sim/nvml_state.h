@@ -79,6 +79,9 @@ nvml::Return Put(Value* into, Value value) {
   return nvml::kSuccess;
 }
 
+// What the scenario says of the GPUs now.
+void Follow(NvmlState& state);
+
 // Runs `answer` under the lock, after nvmlInit and unless the scenario fails `function`.
 template <typename Answer>
 nvml::Return OnSystem(const char* function, Answer answer) {
@@ -87,15 +90,20 @@ nvml::Return OnSystem(const char* function, Answer answer) {
   if (state.inits == 0) {
     return nvml::kUninitialized;
   }
+  Follow(state);
   if (const int code = state.failures.Next(state.driver->scenario.nvml_failures, "", function)) {
     return static_cast<nvml::Return>(code);
   }
   return answer(state);
 }
 
+// Waits, without the lock, as long as the scenario says that the GPU hangs.
+void WaitWhileHung(nvml::Device device);
+
 // The same for a function of one GPU.
 template <typename Answer>
 nvml::Return OnDevice(const char* function, nvml::Device device, Answer answer) {
+  WaitWhileHung(device);
   return OnSystem(function, [&](NvmlState& state) {
     for (const nvml::DeviceOpaque& known : state.devices) {
       if (&known != device || !known.live) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "memory.h"
 #include "nvml_state.h"
@@ -15,6 +17,41 @@ namespace ringfence::sim {
 NvmlState& State() {
   static NvmlState state;
   return state;
+}
+
+void Follow(NvmlState& state) {
+  if (!state.driver->Follow()) {
+    return;
+  }
+  for (nvml::DeviceOpaque& device : state.devices) {
+    for (const gpu::SimulatedGpu& gpu : state.driver->scenario.gpus) {
+      if (gpu.uuid == device.gpu.uuid) {
+        device.gpu = gpu;
+      }
+    }
+  }
+}
+
+void WaitWhileHung(nvml::Device device) {
+  constexpr std::chrono::milliseconds kLook{20};
+  NvmlState& state = State();
+  for (;;) {
+    {
+      const std::lock_guard lock(state.mutex);
+      if (state.inits == 0) {
+        return;
+      }
+      Follow(state);
+      const bool hangs =
+          std::any_of(state.devices.begin(), state.devices.end(), [&](const auto& known) {
+            return &known == device && known.live && known.gpu.signals.hang;
+          });
+      if (!hangs) {
+        return;
+      }
+    }
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 namespace {

@@ -93,6 +93,7 @@ int RunServer(const Settings& settings) {
   options.witnesses = settings.Text(Setting::kServerWitnesses);
   options.witness_ca_file = settings.Text(Setting::kServerWitnessCa);
   options.content_folder = ContentFolder();
+  options.telemetry_every = std::chrono::seconds(settings.Number(Setting::kServerTelemetrySeconds));
   options.more_rules = settings.Text(Setting::kServerRules);
   options.alert_webhook = settings.Text(Setting::kServerAlertWebhook);
   options.alert_webhook_ca_file = settings.Text(Setting::kServerAlertWebhookCa);

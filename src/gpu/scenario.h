@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gpu/scenario_signals.h"
 
 namespace ringfence::gpu {
 
@@ -55,6 +56,8 @@ struct SimulatedGpu {
   std::uint64_t ecc_errors_corrected = 0;
   std::uint64_t ecc_errors_uncorrected = 0;
   bool lost = false;  // fallen off the bus
+  SimulatedSignals signals;
+  std::vector<TimelineStep> timeline;
   FailureSwitches cuda_failures;
   FailureSwitches nvml_failures;
   std::vector<BadByte> bad_memory;

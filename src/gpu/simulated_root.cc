@@ -156,6 +156,13 @@ Status MakeSimulatedRoot(const std::string& root, const std::string& sim_library
   if (!scenario.has_value()) {
     return Prefix("scenario", scenario.error());
   }
+  for (const SimulatedGpu& gpu : scenario->gpus) {
+    for (const TimelineStep& step : gpu.timeline) {
+      if (const auto at = ScenarioAt(*scenario, step.after); !at.has_value()) {
+        return Prefix("scenario " + FormatDuration(step.after) + " on", at.error());
+      }
+    }
+  }
   RINGFENCE_TRY(os::MakeDirs(root + "/lib"));
   RINGFENCE_TRY(os::MakeDirs(root + "/memory"));
   RINGFENCE_TRY(PutFile(root + "/" + kSimulatedMarker,

@@ -22,6 +22,7 @@
 #include "server/detector.h"
 #include "server/keys.h"
 #include "server/sequencer.h"
+#include "server/telemetry_board.h"
 #include "server/waiters.h"
 #include "store/database.h"
 #include "store/output_records.h"
@@ -88,6 +89,7 @@ class Core {
   Milliseconds keep_output() const { return keep_output_; }
   Waiters& waiters() { return waiters_; }
   Counters& counters() { return counters_; }
+  TelemetryBoard& telemetry() { return telemetry_; }
   Sequencer& sequencer() { return *sequencer_; }
   void SetSequencer(std::unique_ptr<Sequencer> sequencer) { sequencer_ = std::move(sequencer); }
   Detector* detector() { return detector_.get(); }  // null: nothing is detected here
@@ -157,6 +159,7 @@ class Core {
   const Milliseconds keep_output_;
   Waiters waiters_;
   Counters counters_;
+  TelemetryBoard telemetry_;
   std::atomic<std::size_t> changes_{0};           // under way
   std::shared_ptr<const policy::Policy> policy_;  // shared: requests under way keep the old one
   std::atomic<Timestamp> policy_loaded_;

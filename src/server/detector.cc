@@ -39,20 +39,6 @@ constexpr std::size_t kNoticesMax = 2048;
 constexpr std::int64_t kAuthentication = 3002;
 constexpr std::int64_t kNodeActivity = 99006;
 
-store::EventRow RowOf(detect::LiveEvent& event, std::int64_t number) {
-  std::string text = event.Text(number);
-  return {number,
-          event.time,
-          event.class_uid,
-          std::move(event.log),
-          std::move(event.tenant),
-          std::move(event.lease),
-          std::move(event.node),
-          std::move(event.principal),
-          std::move(event.gpus),
-          std::move(text)};
-}
-
 void Fill(detect::Match& match, const store::EventRow& row, const Json& event) {
   match.time = row.time;
   match.tenant = row.tenant;
@@ -70,6 +56,20 @@ Result<detect::Alert> AlertOf(const store::AlertRow& row) {
 }
 
 }  // namespace
+
+store::EventRow RowOf(detect::LiveEvent& event, std::int64_t number) {
+  std::string text = event.Text(number);
+  return {number,
+          event.time,
+          event.class_uid,
+          std::move(event.log),
+          std::move(event.tenant),
+          std::move(event.lease),
+          std::move(event.node),
+          std::move(event.principal),
+          std::move(event.gpus),
+          std::move(text)};
+}
 
 Result<std::unique_ptr<Detector>> Detector::Start(Core& core, Options options) {
   RINGFENCE_ASSIGN(const std::string text, os::ReadText(options.mapping, detect::kMappingBytesMax));

@@ -40,6 +40,9 @@ struct FailedSignIn {
   std::string why;        // "token_revoked", "token_expired", "token_unknown", ...
 };
 
+// As it is stored, under the number `number`.
+store::EventRow RowOf(detect::LiveEvent& event, std::int64_t number);
+
 // Any thread.
 class Detector {
  public:
@@ -49,7 +52,8 @@ class Detector {
     detect::RulePlaces rules;  // where they are
     Milliseconds keep = std::chrono::hours(24 * 30);
     std::int64_t bytes_max = std::int64_t{256} << 20U;
-    bool tells = false;  // alerts are to be told to a webhook
+    Milliseconds telemetry_every = std::chrono::seconds(60);  // that one record of readings sums up
+    bool tells = false;                                       // alerts are to be told to a webhook
   };
   // `core` must outlive it. kInvalidArgument for a mapping that is none; bad rules are a problem
   // that health() says, and the others are evaluated.
@@ -64,6 +68,9 @@ class Detector {
   void Wake();
   // Never waits.
   void Saw(const FailedSignIn& failed);
+
+  const detect::EventMapping& mapping() const { return mapping_; }
+  Milliseconds telemetry_every() const { return options_.telemetry_every; }
 
   struct Health {
     std::size_t rules = 0;

@@ -23,6 +23,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/nodes/{node}/proofs", Door::kToken, Action::kNodeProve, false, TakeProofs},
     {"POST", "/v1/node-tokens", Door::kToken, Action::kNodeJoin, false, CreateNodeToken},
     {"GET", "/v1/gpus", Door::kToken, Action::kNodeRead, false, ListGpus},
+    {"GET", "/v1/gpus/{gpu}", Door::kToken, Action::kNodeRead, false, GetGpu},
     {"POST", "/v1/gpus/{gpu}/scrub", Door::kToken, Action::kGpuScrub, false, ScrubGpu},
     {"GET", "/v1/leases", Door::kToken, Action::kLeaseRead, true, ListLeases},
     {"POST", "/v1/leases", Door::kToken, Action::kLeaseRequest, true, RequestLease},
@@ -64,6 +65,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/agent/receipts", Door::kNode, {}, false, AgentReceipt},
     {"POST", "/v1/agent/cosignatures", Door::kNode, {}, false, AgentCosign},
     {"POST", "/v1/agent/incidents", Door::kNode, {}, false, AgentIncidents},
+    {"POST", "/v1/agent/telemetry", Door::kNode, {}, false, AgentTelemetry},
 };
 
 std::string_view TakeSegment(std::string_view& path) {

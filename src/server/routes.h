@@ -2,8 +2,8 @@
 
 // The handlers of the routes, by room: status.cc, fleet_routes.cc, proof_routes.cc,
 // lease_routes.cc, token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc,
-// agent_lease_routes.cc, agent_scrub_routes.cc, event_routes.cc, alert_routes.cc,
-// intel_routes.cc; and what they share.
+// agent_lease_routes.cc, agent_scrub_routes.cc, agent_telemetry_routes.cc, event_routes.cc,
+// alert_routes.cc, intel_routes.cc; and what they share.
 
 #include <functional>
 #include <string>
@@ -24,6 +24,7 @@ void GetProofs(const Call&, const net::Responder&);
 void TakeProofs(const Call&, const net::Responder&);
 void CreateNodeToken(const Call&, const net::Responder&);
 void ListGpus(const Call&, const net::Responder&);
+void GetGpu(const Call&, const net::Responder&);
 void ScrubGpu(const Call&, const net::Responder&);
 void ListLeases(const Call&, const net::Responder&);
 void RequestLease(const Call&, const net::Responder&);
@@ -61,6 +62,7 @@ void AgentLeaseOutput(const Call&, const net::Responder&);
 void AgentReceipt(const Call&, const net::Responder&);
 void AgentCosign(const Call&, const net::Responder&);
 void AgentIncidents(const Call&, const net::Responder&);
+void AgentTelemetry(const Call&, const net::Responder&);
 
 // Answers with what `make` returns, or with its error.
 void Answer(const net::Responder& responder, const std::function<Result<net::Response>()>& make);

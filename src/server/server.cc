@@ -276,6 +276,7 @@ Status StartDetection(Core& core, const ServerOptions& options) {
   if (!options.more_rules.empty()) {
     detection.rules.folders.push_back(options.more_rules);
   }
+  detection.telemetry_every = options.telemetry_every;
   detection.tells = !options.alert_webhook.empty();
   RINGFENCE_ASSIGN(auto detector, Detector::Start(core, std::move(detection)));
   core.SetDetector(std::move(detector));

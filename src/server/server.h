@@ -22,8 +22,9 @@ struct ServerOptions {
   std::string witnesses;        // outside of this cluster: see ParseWitnesses
   std::string witness_ca_file;  // proves their servers
   std::string content_folder;   // mappings/, pipelines/ and rules/ as they are shipped
-  std::string more_rules;       // a folder of rules beside ours; empty: none
-  std::string alert_webhook;    // an https URL; empty: none
+  Milliseconds telemetry_every = std::chrono::seconds(60);  // that one event of readings sums up
+  std::string more_rules;     // a folder of rules beside ours; empty: none
+  std::string alert_webhook;  // an https URL; empty: none
   std::string alert_webhook_ca_file;
   double requests_per_second_per_address = 2000;
   Milliseconds keep_output = std::chrono::hours(24 * 30);  // after the lease has closed
