@@ -108,6 +108,13 @@ const std::vector<Migration>& AllMigrations() {
            " next BIGINT NOT NULL, evaluated BIGINT NOT NULL, bytes BIGINT NOT NULL,"
            " silent TEXT NOT NULL)",
        }},
+      // Each time that a policy came into force, with who and why, signed.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE policy_versions (number BIGINT PRIMARY KEY, digest TEXT NOT NULL,"
+           " envelope TEXT NOT NULL)",
+           "CREATE INDEX policy_versions_by_digest ON policy_versions (digest)",
+       }},
   };
   return all;
 }
