@@ -43,6 +43,7 @@ enum class Setting {
   kNodeImageVerifier,
   kNodeCdiDir,
   kPolicyFolder,
+  kPolicyInsteadOf,
   kLogLevel,
   kLogFormat,
   kClientServer,

@@ -119,6 +119,13 @@ const std::vector<Migration>& AllMigrations() {
            " part BIGINT NOT NULL, time_ms BIGINT NOT NULL, indicators BIGINT NOT NULL,"
            " text TEXT NOT NULL, PRIMARY KEY (feed, upload, part))",
        }},
+      // Each time that a policy came into force, with who and why, signed.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE policy_versions (number BIGINT PRIMARY KEY, digest TEXT NOT NULL,"
+           " envelope TEXT NOT NULL)",
+           "CREATE INDEX policy_versions_by_digest ON policy_versions (digest)",
+       }},
   };
   return all;
 }
