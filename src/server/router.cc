@@ -49,6 +49,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/alerts/{alert}", Door::kToken, Action::kAlertRead, true, GetAlert},
     {"POST", "/v1/alerts/{alert}/ack", Door::kToken, Action::kAlertManage, true, AckAlert},
     {"POST", "/v1/alerts/{alert}/silence", Door::kToken, Action::kAlertManage, true, SilenceAlert},
+    {"GET", "/v1/usage", Door::kToken, Action::kUsageRead, true, GetUsage},
     {"POST", "/v1/agent/join", Door::kOpen, {}, false, AgentJoin},
     {"POST", "/v1/agent/renew", Door::kNode, {}, false, AgentRenew},
     {"POST", "/v1/agent/report", Door::kNode, {}, false, AgentReport},

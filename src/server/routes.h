@@ -2,8 +2,8 @@
 
 // The handlers of the routes, by room: status.cc, fleet_routes.cc, proof_routes.cc,
 // lease_routes.cc, token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc,
-// agent_lease_routes.cc, agent_scrub_routes.cc, event_routes.cc, alert_routes.cc; and what they
-// share.
+// agent_lease_routes.cc, agent_scrub_routes.cc, event_routes.cc, alert_routes.cc,
+// usage_routes.cc; and what they share.
 
 #include <functional>
 #include <string>
@@ -48,6 +48,7 @@ void ListAlerts(const Call&, const net::Responder&);
 void GetAlert(const Call&, const net::Responder&);
 void AckAlert(const Call&, const net::Responder&);
 void SilenceAlert(const Call&, const net::Responder&);
+void GetUsage(const Call&, const net::Responder&);
 void AgentJoin(const Call&, const net::Responder&);
 void AgentRenew(const Call&, const net::Responder&);
 void AgentReport(const Call&, const net::Responder&);
