@@ -64,7 +64,7 @@ def test_the_sums_are_those_of_the_log(ringfence):
 
 
 def test_what_is_wrong_is_said(ringfence):
-    for words, what in ((("--by", "node"), "nothing to sum up by"), (("--from", "yesterday"), "neither a time nor a span"),
+    for words, what in ((("--by", "node"), "none of tenant, principal, gpu, lease"), (("--from", "yesterday"), "neither a time nor a span"),
                         (("--from", "2026-11-02", "--to", "2026-11-01"), "is not after from")):
         done = ringfence("usage", *words)
         assert done.returncode != 0 and what in done.stderr, done.stderr
