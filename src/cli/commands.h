@@ -25,6 +25,7 @@ CommandTable AnomalyCommands();
 CommandTable EventCommands();
 CommandTable IntelCommands();
 CommandTable TokenCommands();
+CommandTable UsageCommands();
 CommandTable PolicyCommands();
 CommandTable PolicyVersionCommands();
 CommandTable NetworkCommands();

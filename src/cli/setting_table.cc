@@ -85,7 +85,7 @@ constexpr SettingSpec kTable[kSettingCount] = {
     {Setting::kClientTenant, "client.tenant", "RINGFENCE_TENANT", "tenant", ValueKind::kText, "",
      "tenant that `run` works for when none is named"},
     {Setting::kOutput, "output", "RINGFENCE_OUTPUT", "output", ValueKind::kWord, "table",
-     "how results are printed", "table json yaml"},
+     "how results are printed", "table json yaml csv"},
 };
 
 constexpr std::size_t kValueBytesMax = 4096;

@@ -33,6 +33,7 @@ enum class Action {
   kEventRead,
   kAlertRead,
   kAlertManage,  // acknowledge and silence
+  kUsageRead,
 };
 std::string_view Name(Action action);  // "lease.request"
 

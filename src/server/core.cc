@@ -235,6 +235,7 @@ Status Sweep(Core& core) {
       lease.ended = core.Now();
       RINGFENCE_TRY(store::UpdateLease(db, lease));
       audit::Entry entry = core.StepEntry({"ringfence", "system", "", ""}, "lease.close", lease);
+      entry.time = *lease.ended;
       entry.detail["reason"] = lease.reason;
       return Core::Record(db, entry);
     }));

@@ -61,6 +61,7 @@ constexpr Route kRoutes[] = {
      PutIntelPart},
     {"DELETE", "/v1/intel/feeds/{feed}", Door::kToken, Action::kAlertManage, false,
      RemoveIntelFeed},
+    {"GET", "/v1/usage", Door::kToken, Action::kUsageRead, true, GetUsage},
     {"POST", "/v1/agent/join", Door::kOpen, {}, false, AgentJoin},
     {"POST", "/v1/agent/renew", Door::kNode, {}, false, AgentRenew},
     {"POST", "/v1/agent/report", Door::kNode, {}, false, AgentReport},

@@ -1,9 +1,7 @@
 #pragma once
 
-// The handlers of the routes, by room: status.cc, fleet_routes.cc, proof_routes.cc,
-// lease_routes.cc, token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc,
-// agent_lease_routes.cc, agent_scrub_routes.cc, agent_telemetry_routes.cc, event_routes.cc,
-// alert_routes.cc, intel_routes.cc; and what they share.
+// The handlers of the routes: status.cc, and by room the files that end in _routes.cc; and what they
+// share.
 
 #include <functional>
 #include <string>
@@ -57,6 +55,7 @@ void ListIntelFeeds(const Call&, const net::Responder&);
 void PutIntelPart(const Call&, const net::Responder&);
 void PutIntelFeed(const Call&, const net::Responder&);
 void RemoveIntelFeed(const Call&, const net::Responder&);
+void GetUsage(const Call&, const net::Responder&);
 void AgentJoin(const Call&, const net::Responder&);
 void AgentRenew(const Call&, const net::Responder&);
 void AgentReport(const Call&, const net::Responder&);
