@@ -26,6 +26,8 @@ CommandTable EventCommands();
 CommandTable IntelCommands();
 CommandTable TokenCommands();
 CommandTable PolicyCommands();
+CommandTable PolicyCompileCommands();
+CommandTable CanCommands();
 CommandTable NetworkCommands();
 CommandTable ProveCommands();
 CommandTable ConfigCommands();
