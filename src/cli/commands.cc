@@ -43,7 +43,8 @@ const CommandTable& AllCommands() {
           RuleCommands,        AssessCommands,   AdvisoryCommands,   AnomalyCommands,
           IntelCommands,       EventCommands,    AlertCommands,      CheckCommands,
           RiskCommands,        ConfigCommands,   CompletionCommands, HelpCommands,
-          ComplyCommands,      BaselineCommands, UsageCommands}) {
+          ComplyCommands,      BaselineCommands, UsageCommands,      PolicyCompileCommands,
+          CanCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

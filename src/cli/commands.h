@@ -28,6 +28,8 @@ CommandTable TokenCommands();
 CommandTable UsageCommands();
 CommandTable PolicyCommands();
 CommandTable PolicyVersionCommands();
+CommandTable PolicyCompileCommands();
+CommandTable CanCommands();
 CommandTable NetworkCommands();
 CommandTable ProveCommands();
 CommandTable ConfigCommands();

@@ -229,7 +229,8 @@ net::Response NotAllowed(const std::string& method, const std::string& allowed) 
 std::span<const Route> AllRoutes() { return kRoutes; }
 
 policy::Decision Decide(const Call& call, policy::Action action, const model::TenantPath& tenant) {
-  return call.core.policy()->Decide({call.caller.principal, action, tenant});
+  return call.core.policy()->Decide(
+      {call.caller.principal, action, tenant, {call.core.Now(), call.caller.address}});
 }
 
 Status Authorize(const Call& call, policy::Action action, const model::TenantPath& tenant,
