@@ -1,8 +1,7 @@
-#include "cli/commands.h"
-
 #include <iterator>
 
 #include "cli/api.h"
+#include "cli/commands.h"
 #include "cli/human.h"
 #include "cli/parse.h"
 #include "cli/settings.h"
@@ -35,13 +34,15 @@ const CommandTable& AllCommands() {
   static const CommandTable kTable = [] {
     CommandTable table;
     for (CommandTable (*piece)() :
-         {RunCommands,    LeaseCommands,      StatusCommands,   TenantCommands,      NodeCommands,
-          GpuCommands,    ImageCommands,      AuditCommands,    AuditVerifyCommands, TokenCommands,
-          PolicyCommands, NetworkCommands,    ProveCommands,    DaemonCommands,      BackupCommands,
-          CdiCommands,    DoctorCommands,     CedarCommands,    MigCommands,         PlaceCommands,
-          RuleCommands,   AssessCommands,     AdvisoryCommands, AnomalyCommands,     IntelCommands,
-          EventCommands,  AlertCommands,      CheckCommands,    RiskCommands,        UsageCommands,
-          ConfigCommands, CompletionCommands, HelpCommands}) {
+         {RunCommands,         LeaseCommands,  StatusCommands,   TenantCommands,
+          NodeCommands,        GpuCommands,    ImageCommands,    AuditCommands,
+          AuditVerifyCommands, TokenCommands,  PolicyCommands,   NetworkCommands,
+          ProveCommands,       DaemonCommands, BackupCommands,   CdiCommands,
+          DoctorCommands,      CedarCommands,  MigCommands,      PlaceCommands,
+          RuleCommands,        AssessCommands, AdvisoryCommands, AnomalyCommands,
+          IntelCommands,       EventCommands,  AlertCommands,    CheckCommands,
+          RiskCommands,        UsageCommands,  BoundaryCommands, ConfigCommands,
+          CompletionCommands,  HelpCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

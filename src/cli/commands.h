@@ -27,6 +27,7 @@ CommandTable IntelCommands();
 CommandTable TokenCommands();
 CommandTable UsageCommands();
 CommandTable PolicyCommands();
+CommandTable BoundaryCommands();
 CommandTable NetworkCommands();
 CommandTable ProveCommands();
 CommandTable ConfigCommands();

@@ -14,6 +14,7 @@
 #include "model/isolation.h"
 #include "model/tenant.h"
 #include "policy/authorizer.h"
+#include "policy/boundary_rule.h"
 #include "policy/box_rule.h"
 #include "policy/exception.h"
 #include "policy/network_rule.h"
@@ -24,6 +25,7 @@ namespace ringfence::policy {
 struct Tenant {
   model::TenantPath path = model::TenantPath::Root();
   std::string display_name;
+  std::string classification;  // may be empty: then that of the tenant above it
   Source source;
 };
 
@@ -44,13 +46,6 @@ struct Binding {
   std::string principal;
   std::string role;
   model::TenantPath tenant = model::TenantPath::Root();
-  Source source;
-};
-
-struct Boundary {  // the least class between two tenants; see ARCHITECTURE's defaults
-  model::TenantPath a = model::TenantPath::Root();
-  model::TenantPath b = model::TenantPath::Root();
-  model::IsolationClass least = model::IsolationClass::kMig;
   Source source;
 };
 
@@ -77,7 +72,7 @@ class Policy final : public Authorizer {
   std::vector<Principal> principals() const;
   std::vector<Role> roles() const;
   std::vector<Binding> bindings() const;
-  std::vector<Boundary> boundaries() const;
+  const std::vector<Boundary>& boundaries() const;  // in the order of the files
   std::vector<Quota> quotas() const;
   const std::vector<NetworkRule>& network_rules() const;  // in the order of the files
   const std::vector<BoxException>& exceptions() const;    // likewise; also those out of force

@@ -10,8 +10,10 @@
 #include "image/reference.h"
 #include "isolate/grant.h"
 #include "lease/life.h"
+#include "lease/neighbours.h"
 #include "lease/placement.h"
 #include "os/failpoint.h"
+#include "server/proven.h"
 #include "server/routes.h"
 #include "store/proofs.h"
 #include "wire/lease_json.h"
@@ -151,6 +153,25 @@ Status FindImage(const Call& call, const model::LeaseRequest& request, lease::Fl
   return {};
 }
 
+// Nodes where a boundary that is more than an isolation class stands in the way.
+Status BarByNeighbours(Core& core, store::Connection& db, const model::TenantPath& tenant,
+                       const std::vector<model::Lease>& open, lease::Fleet& fleet) {
+  const auto policy = core.policy();
+  lease::ProvenTimes proven;
+  if (lease::DemandsProof(*policy)) {
+    for (const model::Node& node : fleet.nodes) {
+      RINGFENCE_ASSIGN(const JsonObject document, store::GetProofs(db, node.name));
+      if (const Proven result = ProvenOf(document); result.time.has_value()) {
+        proven.emplace(node.name, *result.time);
+      }
+    }
+  }
+  const lease::Neighbourhood around{fleet.nodes, open, proven, core.Now()};
+  fleet.barred.merge(lease::LinkedNodes(*policy, tenant, around));
+  fleet.barred.merge(lease::UnprovenNodes(*policy, tenant, around));
+  return {};
+}
+
 Result<lease::Placement> PlaceInside(const Call& call, store::Connection& db,
                                      const model::LeaseRequest& request, std::string& image) {
   lease::Fleet fleet;
@@ -168,6 +189,10 @@ Result<lease::Placement> PlaceInside(const Call& call, store::Connection& db,
     fleet.barred = lease::LeakingNodes(leaks, request.tenant, open);
   }
   fleet.barred.merge(lease::BarredNodes(*call.core.policy(), request.tenant, open));
+  if (!request.probe.has_value()) {
+    RINGFENCE_TRY(BarByNeighbours(call.core, db, request.tenant, open, fleet));
+  }
+  fleet.earliest_release = lease::EarliestRelease(open);
   return lease::Place(request.gpus, fleet);
 }
 

@@ -18,6 +18,7 @@ void GetMetrics(const Call&, const net::Responder&);
 void GetStatus(const Call&, const net::Responder&);
 void GetWhoAmI(const Call&, const net::Responder&);
 void ListTenants(const Call&, const net::Responder&);
+void GetBoundary(const Call&, const net::Responder&);
 void ListNodes(const Call&, const net::Responder&);
 void GetNode(const Call&, const net::Responder&);
 void GetProofs(const Call&, const net::Responder&);

@@ -183,7 +183,8 @@ void Judge::CheckQuotas(const model::Lease& lease) {
 
 void Judge::CheckBoundaries(const model::Lease& lease) {
   for (const policy::Boundary& boundary : policy_.boundaries()) {
-    if (boundary.least != model::IsolationClass::kNode) {
+    if (boundary.scope != policy::BoundaryScope::kPair ||
+        boundary.least != model::IsolationClass::kNode) {
       continue;
     }
     for (const std::string& id : open_) {
