@@ -1,7 +1,8 @@
+#include "cli/commands.h"
+
 #include <iterator>
 
 #include "cli/api.h"
-#include "cli/commands.h"
 #include "cli/human.h"
 #include "cli/parse.h"
 #include "cli/settings.h"
