@@ -41,6 +41,8 @@ std::vector<std::string> WitnessesOf(LeaseState state) {
       return {"lease.request"};
     case LeaseState::kAdmitted:
       return {"lease.admit"};
+    case LeaseState::kQueued:
+      return {"lease.queue"};
     case LeaseState::kPlaced:
       return {"lease.place"};
     case LeaseState::kPreparing:
