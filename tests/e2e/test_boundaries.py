@@ -2,6 +2,8 @@
 contradicts itself changes nothing. The map shows who is where.
 Method: one node; boundaries are written into its policy folder and reloaded, one after the other."""
 
+import os
+import signal
 import subprocess
 
 import pytest
@@ -78,3 +80,51 @@ def test_what_contradicts_itself_changes_nothing(ringfence, boundary):
     assert refused.returncode != 0
     assert "extra.yaml:6" in refused.stderr and "extra.yaml:1, which says gpu" in refused.stderr, refused.stderr
     assert ringfence.json("policy", "show")["digest"] == before
+
+
+def waiting(ringfence):
+    """The leases in the queue, the next one first."""
+    return sorted(ringfence.json("lease", "list", "--lease-state", "queued"), key=lambda one: one["queue_position"])
+
+
+def test_who_must_wait_is_served_in_the_order_of_asking(ringfence, developer, boundary):
+    grace = ringfence.token("grace@globex.example")
+    assert boundary("{between: [acme, globex], sharing: never}").returncode == 0
+    holder = ringfence.ok("run", "-d", "-t", "globex/genomics/folding", "--", "sleep", "300", token=grace).strip()
+
+    def start(*words):
+        return subprocess.Popen([PROGRAM, "run", "-t", "acme/research/vision", "--wait=10m", "--", *words],
+                                env=ringfence.environment(developer), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    first = start("echo", "my turn")
+    queue = wait_until(lambda: waiting(ringfence), "the first to wait")
+    assert "conflict of interest" in queue[0]["reason"] and "earliest release by" in queue[0]["reason"]
+    second = ringfence.ok("run", "-d", "-t", "acme/research/vision", "--wait", "--", "true", token=developer).strip()
+    third = start("true")
+    queue = wait_until(lambda: len(waiting(ringfence)) == 3 and waiting(ringfence), "all three to wait")
+    assert [one["queue_position"] for one in queue] == [1, 2, 3] and queue[1]["id"] == second
+    assert "queued #2" in ringfence.ok("lease", "list")
+    # Nobody overtakes: neither who does not wait, nor who could be beside the holder.
+    late = ringfence("run", "-t", "globex/genomics/folding", "--", "true", token=grace)
+    assert late.returncode != 0 and "which waits longer" in late.stderr and "--wait" in late.stderr, late.stderr
+
+    # The queue outlives the server; whoever follows a lease finds it again.
+    for pid in ringfence.pid_of("ringfence", "server"):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: ringfence("lease", "list").returncode == 0, "the server")
+    assert [one["id"] for one in waiting(ringfence)] == [one["id"] for one in queue]
+
+    # Out again: by Ctrl-C, and by `lease end`.
+    third.send_signal(signal.SIGINT)
+    assert third.wait(60) == 130, third.communicate()
+    ringfence.ok("lease", "end", second, token=developer)
+    assert [one["id"] for one in waiting(ringfence)] == [queue[0]["id"]]
+    assert "while it waited" in ringfence.json("lease", "show", second)["reason"]
+
+    ringfence.ok("lease", "end", holder)
+    out, err = first.communicate(timeout=120)
+    assert (first.returncode, out) == (0, "my turn\n"), err
+    assert "number 1 in the queue" in err
+    actions = [entry.get("entry", entry)["action"] for entry in ringfence.json("audit", "list", "--lease", queue[0]["id"])]
+    assert {"lease.request", "lease.queue", "lease.place", "lease.job_end"} <= set(actions)
