@@ -208,7 +208,7 @@ Result<net::Response> TakeScrub(const Call& call) {
   }
   call.core.NotifyWork(call.caller.principal);
   if (why.empty()) {
-    RINGFENCE_TRY(ServeQueue(call.core));
+    ServeQueueAfter(call.core);
   }
   return net::Response::OfJson(200, JsonObject{{"clean", why.empty()}});
 }

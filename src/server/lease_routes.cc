@@ -326,7 +326,7 @@ Result<net::Response> End(const Call& call) {
   }
   call.core.NotifyLease(lease.id);
   if (IsOver(lease.state)) {
-    RINGFENCE_TRY(ServeQueue(call.core));  // its place, or its GPUs, may be another's now
+    ServeQueueAfter(call.core);  // its place, or its GPUs, may be another's now
   }
   return net::Response::OfJson(202, ViewOf(lease));
 }

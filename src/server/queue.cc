@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lease/life.h"
+#include "os/log.h"
 #include "server/placing.h"
 #include "store/queue_records.h"
 
@@ -186,6 +187,12 @@ Status ServeQueue(Core& core) {
     core.NotifyLease(lease.id);
   }
   return {};
+}
+
+void ServeQueueAfter(Core& core) {
+  if (const Status served = ServeQueue(core); !served.has_value()) {
+    os::Log(os::Level::kWarning, "queue_not_served", {{"why", served.error().message}});
+  }
 }
 
 }  // namespace ringfence::server

@@ -31,5 +31,8 @@ Status StillWaits(Core& core, const std::string& lease, const std::string& princ
 // Places whoever can be placed now, and closes what waited too long, was abandoned, or may not run
 // any more. Called when room may have come free; without a queue it costs one look-up.
 Status ServeQueue(Core& core);
+// The same after something else was done, which a failure here does not undo: the next sweep makes
+// up for it.
+void ServeQueueAfter(Core& core);
 
 }  // namespace ringfence::server
