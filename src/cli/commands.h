@@ -28,6 +28,9 @@ CommandTable TokenCommands();
 CommandTable UsageCommands();
 CommandTable PolicyCommands();
 CommandTable BoundaryCommands();
+CommandTable PolicyVersionCommands();
+CommandTable PolicyCompileCommands();
+CommandTable CanCommands();
 CommandTable NetworkCommands();
 CommandTable ProveCommands();
 CommandTable ConfigCommands();
@@ -40,6 +43,8 @@ CommandTable AdvisoryCommands();
 CommandTable AssessCommands();
 CommandTable CheckCommands();
 CommandTable RiskCommands();
+CommandTable ComplyCommands();
+CommandTable BaselineCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 

@@ -30,6 +30,7 @@ enum class Setting {
   kServerWitnesses,
   kServerWitnessCa,
   kServerRules,
+  kServerTelemetrySeconds,
   kServerAlertWebhook,
   kServerAlertWebhookCa,
   kNodeName,
@@ -42,6 +43,7 @@ enum class Setting {
   kNodeImageVerifier,
   kNodeCdiDir,
   kPolicyFolder,
+  kPolicyInsteadOf,
   kLogLevel,
   kLogFormat,
   kClientServer,
@@ -50,7 +52,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 30;
+inline constexpr std::size_t kSettingCount = 32;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

@@ -48,7 +48,7 @@ constexpr bool InEnumOrder() {
 static_assert(InEnumOrder());
 static_assert(static_cast<std::size_t>(Action::kUsageRead) + 1 == kActionTable.size(),
               "every action has a row");
-static_assert(kActionTable.size() <= 32, "ActionBits has 32 bits");
+static_assert(kActionTable.size() <= 64, "ActionBits has 64 bits");
 
 std::vector<Action> Except(const std::vector<Action>& left_out) {
   std::vector<Action> actions;

@@ -71,6 +71,22 @@ def test_reading_the_log_is_on_record(ringfence):
                for entry in reads)
 
 
+def test_a_cedar_file_decides_at_the_server(ringfence, developer):
+    extra = ringfence.state / "policy" / "extra.cedar"
+    extra.write_text('@description("no probes from here")\n'
+                     'forbid(principal is User, action == Action::"node.read", resource)\n'
+                     'when { context has network && context.network.isLoopback() }\n'
+                     'unless { principal in Holders::"admin@/" };\n')
+    try:
+        ringfence.ok("policy", "reload")
+        assert "no probes from here (extra.cedar:1)" in denied(ringfence("node", "list", token=developer))
+        ringfence.ok("node", "list")
+    finally:
+        extra.unlink()
+        ringfence.ok("policy", "reload")
+    ringfence.ok("node", "list", token=developer)
+
+
 def test_a_bad_policy_changes_nothing(ringfence):
     before = ringfence.json("policy", "show")["digest"]
     bad = ringfence.state / "policy" / "bad.yaml"
