@@ -27,6 +27,7 @@ CommandTable IntelCommands();
 CommandTable TokenCommands();
 CommandTable UsageCommands();
 CommandTable PolicyCommands();
+CommandTable BoundaryCommands();
 CommandTable PolicyVersionCommands();
 CommandTable PolicyCompileCommands();
 CommandTable CanCommands();
