@@ -26,6 +26,7 @@ CommandTable EventCommands();
 CommandTable IntelCommands();
 CommandTable TokenCommands();
 CommandTable PolicyCommands();
+CommandTable PolicyVersionCommands();
 CommandTable NetworkCommands();
 CommandTable ProveCommands();
 CommandTable ConfigCommands();

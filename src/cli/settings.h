@@ -42,6 +42,7 @@ enum class Setting {
   kNodeImageVerifier,
   kNodeCdiDir,
   kPolicyFolder,
+  kPolicyInsteadOf,
   kLogLevel,
   kLogFormat,
   kClientServer,
@@ -50,7 +51,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 30;
+inline constexpr std::size_t kSettingCount = 31;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

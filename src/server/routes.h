@@ -35,6 +35,10 @@ void ListTokens(const Call&, const net::Responder&);
 void CreateToken(const Call&, const net::Responder&);
 void RevokeToken(const Call&, const net::Responder&);
 void GetPolicy(const Call&, const net::Responder&);
+void ListPolicyVersions(const Call&, const net::Responder&);
+void GetPolicyVersion(const Call&, const net::Responder&);
+void ApplyPolicy(const Call&, const net::Responder&);
+void RollbackPolicy(const Call&, const net::Responder&);
 void ReloadPolicy(const Call&, const net::Responder&);
 void ListAuditEntries(const Call&, const net::Responder&);
 void GetAuditEntry(const Call&, const net::Responder&);
@@ -61,6 +65,10 @@ void AgentLeaseOutput(const Call&, const net::Responder&);
 void AgentReceipt(const Call&, const net::Responder&);
 void AgentCosign(const Call&, const net::Responder&);
 void AgentIncidents(const Call&, const net::Responder&);
+
+// The one route whose body may be long: a whole policy folder, as JSON.
+inline constexpr std::string_view kPolicyVersionsPath = "/v1/policy/versions";
+inline constexpr std::size_t kPolicyRequestBytesMax = std::size_t{16} << 20U;
 
 // Answers with what `make` returns, or with its error.
 void Answer(const net::Responder& responder, const std::function<Result<net::Response>()>& make);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/check.h"
 #include "os/log.h"
 
 namespace ringfence::store {
@@ -119,6 +120,13 @@ const std::vector<Migration>& AllMigrations() {
            " part BIGINT NOT NULL, time_ms BIGINT NOT NULL, indicators BIGINT NOT NULL,"
            " text TEXT NOT NULL, PRIMARY KEY (feed, upload, part))",
        }},
+      // Each time that a policy came into force, with who and why, signed.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE policy_versions (number BIGINT PRIMARY KEY, digest TEXT NOT NULL,"
+           " envelope TEXT NOT NULL)",
+           "CREATE INDEX policy_versions_by_digest ON policy_versions (digest)",
+       }},
   };
   return all;
 }
@@ -170,6 +178,20 @@ int NewestSchema() {
   }
 #endif
   return all;
+}
+
+int SchemaWith(std::string_view table) {
+  const std::string statement = "CREATE TABLE " + std::string(table) + " (";
+  int schema = 0;
+  for (const Migration& migration : AllMigrations()) {
+    ++schema;
+    for (const std::string_view one : migration.statements) {
+      if (one.starts_with(statement)) {
+        return schema;
+      }
+    }
+  }
+  RINGFENCE_CHECK(false);
 }
 
 Error TooOld(std::int64_t have, std::int64_t least) {

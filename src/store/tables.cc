@@ -36,6 +36,7 @@ const std::vector<TableSpec>& AllTables() {
       {"pulses", Copies::kNothing, {"node"}, {"node", "seen_ms", "witnessed"}},
       {"facts", Copies::kRows, {"name"}, {"name", "value"}},
       {"policies", Copies::kRows, {"digest"}, {"digest", "number", "files"}},
+      {"policy_versions", Copies::kRows, {"number"}, {"number", "digest", "envelope"}},
       {"cosignatures", Copies::kRows, {"witness"}, {"witness", "size", "line"}},
       {"outputs",
        Copies::kOutput,
