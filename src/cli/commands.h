@@ -31,6 +31,7 @@ CommandTable BoundaryCommands();
 CommandTable PolicyVersionCommands();
 CommandTable PolicyCompileCommands();
 CommandTable CanCommands();
+CommandTable PolicyVersionCommands();
 CommandTable NetworkCommands();
 CommandTable ProveCommands();
 CommandTable ConfigCommands();

@@ -26,6 +26,9 @@ Result<int> SchemaAtSqlite(const std::string& path);
 Result<int> SchemaAtPostgres(const std::string& url);
 Result<int> SchemaSeen(Connection& connection);
 
+// The schema that first has this table.
+int SchemaWith(std::string_view table);
+
 // The database demands programs that know schema `least`, and this one does not.
 Error TooOld(std::int64_t have, std::int64_t least);
 
