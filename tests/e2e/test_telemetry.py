@@ -52,11 +52,14 @@ class Place:
         self.settings = {"RINGFENCE_SERVER_RULES": self.rules, "RINGFENCE_SERVER_TELEMETRY_SECONDS": "1"}
 
     def cause(self, uuid, **members):
-        """From now on these members of the GPU; `timeline` counts from now too."""
+        self.cause_all({uuid: members})
+
+    def cause_all(self, changes):
+        """From now on these members of the GPUs; timelines count from now, and those of before are over."""
         with open(self.scenario, encoding="utf-8") as file:
             scenario = json.load(file)
-        gpu = next(one for one in scenario["gpus"] if one["uuid"] == uuid)
-        gpu.update(members)
+        for gpu in scenario["gpus"]:
+            gpu.update({"timeline": []}, **changes.get(gpu["uuid"], {}))
         with open(self.scenario + ".new", "w", encoding="utf-8") as file:
             json.dump(scenario, file)
         os.rename(self.scenario + ".new", self.scenario)
@@ -144,11 +147,14 @@ def test_an_xid_of_the_job_quarantines_nothing_and_a_lost_gpu_without_a_lease_is
 
 def test_rules_about_gpus_fire_on_what_gpus_do(place):
     lease, uuid = place.job()
-    place.cause(uuid, power_mw=630000, sm_active_percent=97, power_limit_mw=690000, ecc_errors_corrected=200,
-                timeline=[{"after_ms": 100 * at, "xid": xid} for at, xid in enumerate((31, 31, 31, 31, 31, 13, 43, 45), 1)])
-    place.cause(place.gpus("free")[0], timeline=[{"after_ms": 100, "xid": 48}])
-    place.cause(place.gpus("free")[1], timeline=[{"after_ms": 100, "xid": 110}])
-    number = [gpu["uuid"] for gpu in place.ringfence.json("gpu", "list")].index(place.gpus("free")[5])
+    memory, security, other = place.gpus("free")[:3]
+    xids = (31, 31, 31, 31, 31, 13, 43, 45)
+    place.cause_all({
+        uuid: {"power_mw": 630000, "sm_active_percent": 97, "power_limit_mw": 690000, "ecc_errors_corrected": 200,
+               "timeline": [{"after_ms": 100 * at, "xid": xid} for at, xid in enumerate(xids, 1)]},
+        memory: {"timeline": [{"after_ms": 100, "xid": 48}]},
+        security: {"timeline": [{"after_ms": 100, "xid": 110}]}})
+    number = [gpu["uuid"] for gpu in place.ringfence.json("gpu", "list")].index(other)
     with subprocess.Popen([sys.executable, "-c", INTRUDER, os.path.join(place.driver, "lib", "libcuda.so.1"), str(number)],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as intruder:
         assert intruder.stdout.readline() == "there\n"
