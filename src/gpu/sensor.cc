@@ -51,8 +51,15 @@ ProcessReading WhoIs(const nvml::ProcessInfo& info) {
   process.pid = info.pid;
   process.memory_bytes = info.used_memory == ~0ULL ? 0 : info.used_memory;
   const std::string folder = "/proc/" + std::to_string(info.pid);
-  if (const auto name = os::ReadText(folder + "/comm", 64); name.has_value()) {
-    std::string plain = name->substr(0, name->find('\n'));
+  // Its own name for itself first: the kernel cuts its one at 15 bytes, and has a number where a
+  // program was started by descriptor.
+  auto name = os::ReadText(folder + "/cmdline", kProcFileBytesMax);
+  if (!name.has_value() || name->empty() || name->front() == '\0') {
+    name = os::ReadText(folder + "/comm", 64);
+  }
+  if (name.has_value()) {
+    std::string plain = name->substr(0, name->find_first_of(std::string_view("\0\n", 2)));
+    plain = plain.substr(plain.rfind('/') + 1).substr(0, 64);
     std::replace_if(plain.begin(), plain.end(), [](char c) { return c < 0x20 || c == 0x7f; }, '?');
     process.name = IsUtf8(plain) ? plain : "?";
   }
