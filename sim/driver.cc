@@ -116,8 +116,8 @@ bool Driver::Follow() {
   return true;
 }
 
-int OpenNode(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+int OpenNode(const std::string& path, Use use) {
+  const int fd = open(path.c_str(), (use == Use::kRead ? O_RDONLY : O_RDWR) | O_CLOEXEC);
   if (fd >= 0) {
     (void)close(fd);
     return 0;
@@ -132,6 +132,7 @@ Result<Driver> Driver::Load(const void* symbol) {
     return Error{Code::kCorrupt, "cannot read " + driver.root + "/scenario.json"};
   }
   const std::string folder = IsFolder(driver.root + "/dev") ? driver.root + "/dev" : "/dev";
+  driver.devices = folder;
   driver.control_errno = OpenNode(folder + "/nvidiactl");
   driver.uvm_errno = OpenNode(folder + "/nvidia-uvm");
   for (const gpu::SimulatedGpu& gpu : driver.scenario.gpus) {

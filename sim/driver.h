@@ -18,13 +18,15 @@ namespace ringfence::sim {
 //
 // In a box the file is a real node of a major that no driver serves, so the kernel's answer to an
 // open that the device cgroup lets through is ENXIO. That counts as open.
-int OpenNode(const std::string& path);
+enum class Use { kRead, kReadWrite };  // capabilities are opened for reading
+int OpenNode(const std::string& path, Use use = Use::kReadWrite);
 
 // Milliseconds since 1970.
 std::uint64_t NowMs();
 
 struct Driver {
   std::string root;
+  std::string devices;                  // the folder of the device files
   gpu::Scenario scenario;               // as it is now
   std::uint64_t written_ms = 0;         // when its file was written: where its timelines begin
   int control_errno = 0;                // of nvidiactl

@@ -170,6 +170,8 @@ RINGFENCE_EXPORT const char* nvmlErrorString(Return code) {
       return "In use by another client";
     case 20:
       return "Insufficient Memory";
+    case 23:
+      return "Insufficient Resources";
     case 25:
       return "Argument version mismatch";
     default:
@@ -227,7 +229,9 @@ RINGFENCE_EXPORT Return nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvml::
     if (device == nullptr || index >= state.driver->gpus.size()) {
       return nvml::kInvalidArgument;
     }
-    return sim::FindDevice(state, device, [&](const auto& one) { return one.index == index; });
+    return sim::FindDevice(state, device, [&](const auto& one) {
+      return one.parent == nullptr && one.index == index;
+    });
   });
 }
 
@@ -236,6 +240,7 @@ RINGFENCE_EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, nvml::Device
     if (uuid == nullptr || device == nullptr) {
       return nvml::kInvalidArgument;
     }
+    sim::ListSlices(state);
     return sim::FindDevice(state, device, [&](const auto& one) { return one.gpu.uuid == uuid; });
   });
 }
@@ -255,8 +260,9 @@ RINGFENCE_EXPORT Return nvmlDeviceGetHandleByPciBusId_v2(const char* address,
     }
     char wanted[32];
     (void)std::snprintf(wanted, sizeof wanted, "%08X:%02X:%02X.0", domain, bus, slot);
-    return sim::FindDevice(state, device,
-                           [&](const auto& one) { return one.gpu.pci_address == wanted; });
+    return sim::FindDevice(state, device, [&](const auto& one) {
+      return one.parent == nullptr && one.gpu.pci_address == wanted;
+    });
   });
 }
 

@@ -203,6 +203,7 @@ constexpr Kind kKinds[] = {
     {"kernel_argument", ObserveKernelArgument},
     {"kernel_config", ObserveKernelConfig},
     {"advisory", ObserveAdvisory},
+    {"nvml", ObserveNvml},
 };
 
 }  // namespace

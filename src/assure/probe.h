@@ -26,10 +26,13 @@ struct Observed {
   static Observed Unknown(std::string why) { return {State::kUnknown, std::move(why), {}}; }
 };
 
+struct NvmlView;
+
 struct ProbeContext {
   const MachineView& machine;
   const AdvisoryIndex* advisories = nullptr;  // null: no bulletins were given
   Timestamp now{};
+  const NvmlView* nvml = nullptr;  // null: only what a captured root holds
 };
 
 Observed Observe(const ProbeSpec& probe, const ProbeContext& context);
@@ -61,6 +64,7 @@ Observed ObserveAccount(const ProbeSpec& probe, const ProbeContext& context);
 Observed ObservePci(const ProbeSpec& probe, const ProbeContext& context);
 Observed ObserveKernelArgument(const ProbeSpec& probe, const ProbeContext& context);
 Observed ObserveKernelConfig(const ProbeSpec& probe, const ProbeContext& context);
+Observed ObserveNvml(const ProbeSpec& probe, const ProbeContext& context);
 Observed ObserveAdvisory(const ProbeSpec& probe, const ProbeContext& context);
 
 }  // namespace ringfence::assure

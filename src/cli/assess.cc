@@ -6,6 +6,7 @@
 
 #include "base/code.h"
 #include "cli/commands.h"
+#include "cli/settings.h"
 #include "cli/suggest.h"
 #include "cli/text.h"
 
@@ -118,6 +119,7 @@ CommandTable AssessCommands() {
            "Reads files only, changes nothing, needs no server. What cannot be read is said to be\n"
            "so; run it as root to see the most. docs/assess.md has the arithmetic of the score.",
        .options = {AssessOption("root"),
+                   SettingOption(Setting::kNodeDriverRoot),
                    AssessOption("csaf"),
                    AssessOption("checks"),
                    AssessOption("class"),

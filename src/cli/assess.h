@@ -3,11 +3,13 @@
 // What `ringfence assess` and `ringfence check` share.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "assure/assess_report.h"
 #include "assure/check_run.h"
+#include "assure/nvml_view.h"
 #include "cli/command.h"
 #include "cli/console.h"
 
@@ -21,9 +23,13 @@ struct Bench {
   std::unique_ptr<assure::AdvisoryIndex> index;
   std::vector<assure::CheckException> exceptions;
   assure::ReportHead head;
+  std::optional<assure::NvmlView> nvml;  // nothing: not asked
 
-  assure::ProbeContext Context() const { return {*machine, index.get(), head.when}; }
+  assure::ProbeContext Context() const {
+    return {*machine, index.get(), head.when, nvml ? &*nvml : nullptr};
+  }
 };
+std::optional<assure::NvmlView> NvmlOf(const Invocation& invocation, const std::string& root);
 Status SetUp(Invocation& invocation, Bench& bench);
 
 // The options of these commands, by name.

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "cli/assess.h"
+#include "cli/settings.h"
 #include "cli/suggest.h"
 #include "cli/text.h"
 #include "os/file.h"
@@ -24,6 +25,17 @@ Result<std::string> ChecksFolder(const Parsed& parsed) {
 }
 
 }  // namespace
+
+// A driver that was named; else this machine's, where its device file is there already: asking
+// NVML without one would have it made.
+std::optional<assure::NvmlView> NvmlOf(const Invocation& invocation, const std::string& root) {
+  const Settings& settings = invocation.settings;
+  if (invocation.parsed.Has("driver-root")) {
+    return assure::AskNvml(settings.Text(Setting::kNodeDriverRoot));
+  }
+  return root == "/" && os::Exists("/dev/nvidiactl") ? std::optional(assure::AskNvml("/"))
+                                                     : std::nullopt;
+}
 
 using assure::Assessment;
 using assure::CheckResult;
@@ -54,6 +66,7 @@ Status SetUp(Invocation& invocation, Bench& bench) {
     RINGFENCE_ASSIGN(bench.bulletins, assure::LoadBulletins(*csaf));
     bench.index = std::make_unique<assure::AdvisoryIndex>(bench.bulletins.bulletins);
   }
+  bench.nvml = NvmlOf(invocation, bench.head.root);
   if (const auto file = parsed.Value("exceptions")) {
     RINGFENCE_ASSIGN(const std::string text, os::ReadText(*file, std::size_t{1} << 20U));
     RINGFENCE_ASSIGN(bench.exceptions, assure::ParseExceptions(text, *file));

@@ -3,6 +3,7 @@
 #include "base/code.h"
 #include "cli/assess.h"
 #include "cli/commands.h"
+#include "cli/settings.h"
 #include "cli/suggest.h"
 #include "cli/text.h"
 
@@ -174,8 +175,9 @@ CommandTable CheckCommands() {
       {.path = "check run",
        .group = Group::kEvidence,
        .summary = "Run some checks, or all.",
-       .options = {AssessOption("root"), AssessOption("csaf"), AssessOption("checks"),
-                   AssessOption("class"), AssessOption("fail-on"), AssessOption("exceptions")},
+       .options = {AssessOption("root"), SettingOption(Setting::kNodeDriverRoot),
+                   AssessOption("csaf"), AssessOption("checks"), AssessOption("class"),
+                   AssessOption("fail-on"), AssessOption("exceptions")},
        .arguments =
            {{.name = "CHECK", .help = "their ids; none: all", .required = false, .repeated = true}},
        .examples = {{"ringfence check run ssh-root-login ssh-passwords", "two of them"},
@@ -185,7 +187,8 @@ CommandTable CheckCommands() {
       {.path = "check explain",
        .group = Group::kEvidence,
        .summary = "Run a check and show what it saw, and how that decided.",
-       .options = {AssessOption("root"), AssessOption("csaf"), AssessOption("checks")},
+       .options = {AssessOption("root"), SettingOption(Setting::kNodeDriverRoot),
+                   AssessOption("csaf"), AssessOption("checks")},
        .arguments = {{.name = "CHECK", .help = "its id"}},
        .examples = {{"ringfence check explain nvidia-profiling", "on this machine"}},
        .handler = CheckExplain},

@@ -82,6 +82,7 @@ int RunServer(const Settings& settings) {
   server::ServerOptions options;
   options.state_folder = settings.state() + "/server";
   options.policy_folder = settings.Text(Setting::kPolicyFolder);
+  options.policy_instead_of = settings.Number(Setting::kPolicyInsteadOf);
   options.database = settings.Text(Setting::kServerDatabase);
   options.listen = settings.Text(Setting::kServerListen);
   if (settings.Given(Setting::kServerAddress)) {

@@ -3,6 +3,7 @@
 #include "cli/assess.h"
 #include "cli/commands.h"
 #include "cli/risk.h"
+#include "cli/settings.h"
 
 namespace ringfence::cli {
 namespace {
@@ -93,6 +94,7 @@ CommandTable RiskCommands() {
                     .help = "what `ringfence prove --last -o json` printed",
                     .completes = Completes::kFile},
                    AssessOption("root"),
+                   SettingOption(Setting::kNodeDriverRoot),
                    AssessOption("csaf"),
                    AssessOption("checks"),
                    AssessOption("class"),

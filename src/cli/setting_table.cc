@@ -68,6 +68,10 @@ constexpr SettingSpec kTable[kSettingCount] = {
      "leases"},
     {Setting::kPolicyFolder, "policy.folder", "RINGFENCE_POLICY", "policy", ValueKind::kFolder,
      "<state>/policy", "folder of the policy's YAML files"},
+    {Setting::kPolicyInsteadOf, "policy.instead_of", "RINGFENCE_POLICY_INSTEAD_OF", "",
+     ValueKind::kNumber, "0",
+     "version of the policy that a server that starts replaces by its policy folder; 0: none", "",
+     0, 2000000000},
     {Setting::kLogLevel, "log.level", "RINGFENCE_LOG_LEVEL", "log-level", ValueKind::kWord, "info",
      "least level of the daemons' log lines", "debug info warning error"},
     {Setting::kLogFormat, "log.format", "RINGFENCE_LOG_FORMAT", "log-format", ValueKind::kWord,
@@ -81,7 +85,7 @@ constexpr SettingSpec kTable[kSettingCount] = {
     {Setting::kClientTenant, "client.tenant", "RINGFENCE_TENANT", "tenant", ValueKind::kText, "",
      "tenant that `run` works for when none is named"},
     {Setting::kOutput, "output", "RINGFENCE_OUTPUT", "output", ValueKind::kWord, "table",
-     "how results are printed", "table json yaml"},
+     "how results are printed", "table json yaml csv"},
 };
 
 constexpr std::size_t kValueBytesMax = 4096;

@@ -43,6 +43,7 @@ enum class Setting {
   kNodeImageVerifier,
   kNodeCdiDir,
   kPolicyFolder,
+  kPolicyInsteadOf,
   kLogLevel,
   kLogFormat,
   kClientServer,
@@ -51,7 +52,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 31;
+inline constexpr std::size_t kSettingCount = 32;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

@@ -154,6 +154,7 @@ Status ReadKernels(JsonReader& reader, SimulatedGpu& gpu) {
   RINGFENCE_ASSIGN(gpu.hidden_multiprocessors,
                    ReadNumber(reader, "hidden_multiprocessors", 0, INT32_MAX));
   RINGFENCE_ASSIGN(gpu.kernels_spill, reader.BoolOr("kernels_spill", false));
+  RINGFENCE_ASSIGN(gpu.mig_lies, reader.BoolOr("mig_lies", false));
   return {};
 }
 
@@ -265,6 +266,7 @@ JsonObject GpuToJson(const SimulatedGpu& gpu) {
                   {"shared_bad_bytes", gpu.shared_bad_bytes},
                   {"hidden_multiprocessors", gpu.hidden_multiprocessors},
                   {"kernels_spill", gpu.kernels_spill},
+                  {"mig_lies", gpu.mig_lies},
                   {"timeline", TimelineToJson(gpu.timeline)}};
   WriteSignals(gpu.signals, json);
   return json;
@@ -330,11 +332,36 @@ std::string ProcName(const std::string& pci_address) {
 }
 
 std::string InformationPath(const std::string& root, const SimulatedGpu& gpu) {
+  if (gpu.slice.has_value()) {
+    return MigInstanceFolder(root, gpu.slice->parent, gpu.slice->gpu_instance) + "/information";
+  }
   return root + "/proc/driver/nvidia/gpus/" + ProcName(gpu.pci_address) + "/information";
 }
 
 std::string MemoryPath(const std::string& root, const std::string& uuid) {
   return root + "/memory/" + uuid;
+}
+
+std::string MemoryPath(const std::string& root, const SimulatedGpu& gpu) {
+  return gpu.slice.has_value()
+             ? MigInstanceFolder(root, gpu.slice->parent, gpu.slice->gpu_instance) + "/memory"
+             : MemoryPath(root, gpu.uuid);
+}
+
+std::string MigFolder(const std::string& root, const std::string& uuid) {
+  return root + "/mig/" + uuid;
+}
+
+std::string MigInstanceFolder(const std::string& root, const std::string& uuid,
+                              std::uint32_t gpu_instance) {
+  return MigFolder(root, uuid) + "/gi" + std::to_string(gpu_instance);
+}
+
+std::uint32_t SimulatedCapMinor(std::uint32_t gpu_minor, std::uint32_t gpu_instance,
+                                std::optional<std::uint32_t> compute_instance) {
+  const std::uint32_t each = kMigComputeInstancesMax + 1;
+  return kMigMonitorMinor + 1 + (gpu_minor * kMigGpuInstancesMax + gpu_instance) * each +
+         (compute_instance.has_value() ? *compute_instance + 1 : 0);
 }
 
 }  // namespace ringfence::gpu

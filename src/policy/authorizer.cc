@@ -34,6 +34,7 @@ constexpr std::array kActionTable = {
     ActionFacts{Action::kEventRead, "event.read", ActionScope::kTenant},
     ActionFacts{Action::kAlertRead, "alert.read", ActionScope::kTenant},
     ActionFacts{Action::kAlertManage, "alert.manage", ActionScope::kTenant},
+    ActionFacts{Action::kUsageRead, "usage.read", ActionScope::kTenant},
 };
 
 constexpr bool InEnumOrder() {
@@ -45,9 +46,9 @@ constexpr bool InEnumOrder() {
   return true;
 }
 static_assert(InEnumOrder());
-static_assert(static_cast<std::size_t>(Action::kAlertManage) + 1 == kActionTable.size(),
+static_assert(static_cast<std::size_t>(Action::kUsageRead) + 1 == kActionTable.size(),
               "every action has a row");
-static_assert(kActionTable.size() <= 32, "ActionBits has 32 bits");
+static_assert(kActionTable.size() <= 64, "ActionBits has 64 bits");
 
 std::vector<Action> Except(const std::vector<Action>& left_out) {
   std::vector<Action> actions;
@@ -74,11 +75,11 @@ std::vector<Role> MakeBuiltInRoles() {
       {"auditor", Except(changes), {}},
       {"developer",
        {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kTenantRead, kNodeRead, kStatusRead,
-        kEventRead},
+        kEventRead, kUsageRead},
        {}},
       {"operator",
        {kNodeJoin, kGpuScrub, kNodeProve, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead,
-        kPolicyRead, kStatusRead, kEventRead, kAlertRead, kAlertManage},
+        kPolicyRead, kStatusRead, kEventRead, kAlertRead, kAlertManage, kUsageRead},
        {}},
       {"security", security, {}},
       {"service", {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs}, {}},

@@ -24,6 +24,7 @@
 #include "detect/alert.h"
 #include "detect/live_event.h"
 #include "detect/live_rules.h"
+#include "server/live_intel.h"
 #include "store/alert_records.h"
 #include "store/event_records.h"
 
@@ -47,6 +48,7 @@ class Detector {
  public:
   struct Options {
     std::string mapping;       // file
+    std::string observables;   // file: how events show what indicators name
     detect::RulePlaces rules;  // where they are
     Milliseconds keep = std::chrono::hours(24 * 30);
     std::int64_t bytes_max = std::int64_t{256} << 20U;
@@ -72,6 +74,7 @@ class Detector {
 
   struct Health {
     std::size_t rules = 0;
+    std::int64_t indicators = 0;
     std::int64_t evaluated = 0;     // the next event that rules have to see
     std::uint64_t not_kept = 0;     // failed sign-ins that were only counted
     std::uint64_t not_related = 0;  // events that correlations had no room for
@@ -91,8 +94,11 @@ class Detector {
     std::int64_t event = 0;
   };
 
-  Detector(Core& core, Options options, detect::EventMapping mapping)
-      : core_(core), options_(std::move(options)), mapping_(std::move(mapping)) {}
+  Detector(Core& core, Options options, detect::EventMapping mapping, detect::Mapping observables)
+      : core_(core),
+        options_(std::move(options)),
+        mapping_(std::move(mapping)),
+        intel_(core, std::move(observables)) {}
   void Loop(const std::stop_token& stop);
   Result<bool> Step(bool leads);
   Result<std::vector<detect::LiveEvent>> OfAudit(store::Detection& seen, bool& more) const;
@@ -103,6 +109,7 @@ class Detector {
   void LoadRules();
   Status WarmUp(std::int64_t evaluated);
   Result<bool> Evaluate();
+  Result<bool> Hunt();
   Status Raise(const std::vector<Found>& found, std::int64_t evaluated);
   Status RaiseInside(store::Connection& db, const std::vector<Found>& found) const;
   Status Tidy();
@@ -113,6 +120,7 @@ class Detector {
   const Options options_;
   const detect::EventMapping mapping_;
   // The thread's alone.
+  LiveIntel intel_;
   detect::LiveRules live_;
   std::string stamp_;           // of the rules that live_ was read from
   bool warm_ = false;           // the engine has seen what came before evaluated_

@@ -36,6 +36,11 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/tokens", Door::kToken, Action::kTokenCreate, false, CreateToken},
     {"DELETE", "/v1/tokens/{token}", Door::kToken, Action::kTokenRevoke, false, RevokeToken},
     {"GET", "/v1/policy", Door::kToken, Action::kPolicyRead, false, GetPolicy},
+    {"GET", "/v1/policy/versions", Door::kToken, Action::kPolicyRead, false, ListPolicyVersions},
+    {"POST", kPolicyVersionsPath, Door::kToken, Action::kPolicyApply, false, ApplyPolicy},
+    {"GET", "/v1/policy/versions/{version}", Door::kToken, Action::kPolicyRead, false,
+     GetPolicyVersion},
+    {"POST", "/v1/policy/rollback", Door::kToken, Action::kPolicyApply, false, RollbackPolicy},
     {"POST", "/v1/policy/reload", Door::kToken, Action::kPolicyApply, false, ReloadPolicy},
     {"GET", "/v1/audit/entries", Door::kToken, Action::kAuditRead, false, ListAuditEntries},
     {"GET", "/v1/audit/entries/{index}", Door::kToken, Action::kAuditRead, false, GetAuditEntry},
@@ -50,6 +55,13 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/alerts/{alert}", Door::kToken, Action::kAlertRead, true, GetAlert},
     {"POST", "/v1/alerts/{alert}/ack", Door::kToken, Action::kAlertManage, true, AckAlert},
     {"POST", "/v1/alerts/{alert}/silence", Door::kToken, Action::kAlertManage, true, SilenceAlert},
+    {"GET", "/v1/intel/feeds", Door::kToken, Action::kAlertRead, false, ListIntelFeeds},
+    {"POST", "/v1/intel/feeds/{feed}", Door::kToken, Action::kAlertManage, false, PutIntelFeed},
+    {"POST", "/v1/intel/feeds/{feed}/parts", Door::kToken, Action::kAlertManage, false,
+     PutIntelPart},
+    {"DELETE", "/v1/intel/feeds/{feed}", Door::kToken, Action::kAlertManage, false,
+     RemoveIntelFeed},
+    {"GET", "/v1/usage", Door::kToken, Action::kUsageRead, true, GetUsage},
     {"POST", "/v1/agent/join", Door::kOpen, {}, false, AgentJoin},
     {"POST", "/v1/agent/renew", Door::kNode, {}, false, AgentRenew},
     {"POST", "/v1/agent/report", Door::kNode, {}, false, AgentReport},
@@ -217,7 +229,8 @@ net::Response NotAllowed(const std::string& method, const std::string& allowed) 
 std::span<const Route> AllRoutes() { return kRoutes; }
 
 policy::Decision Decide(const Call& call, policy::Action action, const model::TenantPath& tenant) {
-  return call.core.policy()->Decide({call.caller.principal, action, tenant});
+  return call.core.policy()->Decide(
+      {call.caller.principal, action, tenant, {call.core.Now(), call.caller.address}});
 }
 
 Status Authorize(const Call& call, policy::Action action, const model::TenantPath& tenant,
