@@ -73,8 +73,6 @@ inline constexpr std::string_view kPolicyVersionsPath = "/v1/policy/versions";
 inline constexpr std::size_t kPolicyRequestBytesMax = std::size_t{16} << 20U;
 
 // The one route whose body may be long: a whole policy folder, as JSON.
-inline constexpr std::string_view kPolicyVersionsPath = "/v1/policy/versions";
-inline constexpr std::size_t kPolicyRequestBytesMax = std::size_t{16} << 20U;
 
 // Answers with what `make` returns, or with its error.
 void Answer(const net::Responder& responder, const std::function<Result<net::Response>()>& make);
