@@ -1,7 +1,7 @@
 #pragma once
 
-// The handlers of the routes: status.cc, and by room the files that end in _routes.cc; and what they
-// share.
+// The handlers of the routes: status.cc, and by room the files that end in _routes.cc; and what
+// they share.
 
 #include <functional>
 #include <string>
@@ -45,6 +45,7 @@ void ProveAuditEntry(const Call&, const net::Responder&);
 void GetCheckpoint(const Call&, const net::Responder&);
 void GetAuditKeys(const Call&, const net::Responder&);
 void GetLogFile(const Call&, const net::Responder&);
+void RecordEvidence(const Call&, const net::Responder&);
 void ListEvents(const Call&, const net::Responder&);
 void CountEvents(const Call&, const net::Responder&);
 void ListAlerts(const Call&, const net::Responder&);
