@@ -50,6 +50,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/audit/checkpoint", Door::kToken, Action::kAuditRead, false, GetCheckpoint},
     {"GET", "/v1/audit/keys", Door::kToken, Action::kStatusRead, false, GetAuditKeys},
     {"GET", "/v1/audit/log/{file}", Door::kToken, Action::kAuditRead, false, GetLogFile},
+    {"POST", "/v1/audit/evidence", Door::kToken, Action::kAuditRead, false, RecordEvidence},
     {"GET", "/v1/events", Door::kToken, Action::kEventRead, true, ListEvents},
     {"GET", "/v1/events/count", Door::kToken, Action::kEventRead, true, CountEvents},
     {"GET", "/v1/alerts", Door::kToken, Action::kAlertRead, true, ListAlerts},

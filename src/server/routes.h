@@ -46,6 +46,7 @@ void ProveAuditEntry(const Call&, const net::Responder&);
 void GetCheckpoint(const Call&, const net::Responder&);
 void GetAuditKeys(const Call&, const net::Responder&);
 void GetLogFile(const Call&, const net::Responder&);
+void RecordEvidence(const Call&, const net::Responder&);
 void ListEvents(const Call&, const net::Responder&);
 void CountEvents(const Call&, const net::Responder&);
 void ListAlerts(const Call&, const net::Responder&);
