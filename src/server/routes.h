@@ -73,8 +73,6 @@ void AgentTelemetry(const Call&, const net::Responder&);
 inline constexpr std::string_view kPolicyVersionsPath = "/v1/policy/versions";
 inline constexpr std::size_t kPolicyRequestBytesMax = std::size_t{16} << 20U;
 
-// The one route whose body may be long: a whole policy folder, as JSON.
-
 // Answers with what `make` returns, or with its error.
 void Answer(const net::Responder& responder, const std::function<Result<net::Response>()>& make);
 
