@@ -30,6 +30,8 @@ CommandTable PolicyCommands();
 CommandTable PolicyVersionCommands();
 CommandTable PolicyCompileCommands();
 CommandTable CanCommands();
+CommandTable WhoCanCommands();
+CommandTable PolicyTestCommands();
 CommandTable NetworkCommands();
 CommandTable ProveCommands();
 CommandTable ConfigCommands();

@@ -16,6 +16,8 @@
 #include "model/tenant.h"
 #include "policy/authorizer.h"
 #include "policy/box_rule.h"
+#include "policy/case.h"
+#include "policy/condition.h"
 #include "policy/exception.h"
 #include "policy/network_rule.h"
 #include "policy/source.h"
@@ -48,6 +50,8 @@ struct Binding {
   std::string role;
   model::TenantPath tenant = model::TenantPath::Root();
   Source source;
+  std::string name = {};
+  std::optional<BindingCondition> when = {};
 };
 
 struct Boundary {  // the least class between two tenants; see ARCHITECTURE's defaults
@@ -87,6 +91,7 @@ class Policy final : public Authorizer {
   std::vector<Quota> quotas() const;
   const std::vector<NetworkRule>& network_rules() const;  // in the order of the files
   const std::vector<BoxException>& exceptions() const;    // likewise; also those out of force
+  const std::vector<PolicyCase>& cases() const;           // likewise
   // All that decides who may do what, as Cedar.
   const Rulebook& rulebook() const;
   // Every quota that holds for a tenant: its own and those above it.
