@@ -26,8 +26,10 @@ bool Holds(const Machine& machine, const ScopeTest& test, std::uint32_t entity) 
 
 class Decider {
  public:
-  Decider(const Engine::Data& engine, Engine::Scratch::Data& scratch, const Request& request)
-      : engine_(engine), scratch_(scratch), machine_(engine, scratch, request) {
+  // `open`: the policies whose condition is not to be evaluated; null: none.
+  Decider(const Engine::Data& engine, Engine::Scratch::Data& scratch, const Request& request,
+          const std::vector<bool>* open = nullptr)
+      : engine_(engine), scratch_(scratch), machine_(engine, scratch, request), open_(open) {
     const CompactEntity* action = machine_.Find(machine_.action());
     action_in_others_ = action != nullptr && action->ancestor_count > 0;
   }
@@ -102,7 +104,8 @@ class Decider {
     const Compact value = machine_.Of(fan.node);
     const Spoke* begin = engine_.spokes.data() + fan.first;
     const Spoke* end = begin + fan.count;
-    const bool fails = value.is(Compact::Kind::kError) ||
+    // With conditions left open, what the context has is not known: all of them are tried.
+    const bool fails = open_ != nullptr || value.is(Compact::Kind::kError) ||
                        (fan.op != Op::kEqual && !value.is(Compact::Kind::kLong));
     if (!fails) {
       const Spoke* from = std::lower_bound(begin, end, value, [](const Spoke& a, const Compact& b) {
@@ -153,6 +156,10 @@ class Decider {
 
   void Evaluate(std::uint32_t index) {
     const CompiledPolicy& policy = engine_.policies[index];
+    if (open_ != nullptr && (*open_)[policy.number]) {
+      scratch_.open.push_back(policy.number);
+      return;
+    }
     if (policy.condition != kNone) {
       const Compact value = machine_.Of(policy.condition);
       if (!value.is(Compact::Kind::kBool)) {
@@ -170,6 +177,7 @@ class Decider {
   const Engine::Data& engine_;
   Engine::Scratch::Data& scratch_;
   Machine machine_;
+  const std::vector<bool>* open_;
   bool action_in_others_ = false;
 };
 
@@ -269,8 +277,7 @@ std::size_t Engine::bytes() const {
   return out;
 }
 
-Engine::Outcome Engine::Decide(const Request& request, Scratch& scratch) const {
-  Scratch::Data& work = scratch.data();
+void Engine::Begin(Scratch::Data& work) const {
   if (work.generation != data_->generation) {
     work.generation = data_->generation;
     work.table = NumberTable(&data_->table);
@@ -284,7 +291,22 @@ Engine::Outcome Engine::Decide(const Request& request, Scratch& scratch) const {
   work.permits.clear();
   work.forbids.clear();
   work.errors.clear();
+  work.open.clear();
   ++work.request;
+}
+
+Engine::Prospect Engine::Foresee(const Request& request, const std::vector<bool>& open,
+                                 Scratch& scratch) const {
+  Scratch::Data& work = scratch.data();
+  Begin(work);
+  data_->store->data().Warm({&request.principal, &request.action, &request.resource});
+  Decider(*data_, work, request, &open).Run();
+  return {work.permits, work.forbids, work.open};
+}
+
+Engine::Outcome Engine::Decide(const Request& request, Scratch& scratch) const {
+  Scratch::Data& work = scratch.data();
+  Begin(work);
   data_->store->data().Warm({&request.principal, &request.action, &request.resource});
   Decider(*data_, work, request).Run();
   std::sort(work.permits.begin(), work.permits.end());

@@ -67,6 +67,16 @@ class Engine {
   // The same with the policies' names and what went wrong in words; allocates.
   Response Answer(const Request& request, Scratch& scratch) const;
 
+  // What can be said before the context is known: which policies hold and which depend on it.
+  // Places in policies(), in no order; valid until the scratch is used again.
+  struct Prospect {
+    std::span<const std::uint32_t> permits;  // they hold
+    std::span<const std::uint32_t> forbids;
+    std::span<const std::uint32_t> open;  // their scope holds, and their condition is to be asked
+  };
+  // `open`: by policy, whether its condition is left open.
+  Prospect Foresee(const Request& request, const std::vector<bool>& open, Scratch& scratch) const;
+
   const std::vector<Policy>& policies() const;
   const EntityStore& store() const;
   std::size_t bytes() const;  // of the compiled policies
@@ -74,6 +84,7 @@ class Engine {
   struct Data;
 
  private:
+  void Begin(Scratch::Data& work) const;
   explicit Engine(std::unique_ptr<Data> data);
   std::unique_ptr<Data> data_;
 };

@@ -142,6 +142,7 @@ struct Engine::Scratch::Data {
   std::vector<std::uint32_t> permits;
   std::vector<std::uint32_t> forbids;
   std::vector<std::uint32_t> errors;
+  std::vector<std::uint32_t> open;
   std::vector<std::uint64_t> seen;  // by policy: the last request that looked at it
   std::vector<Compact> memo;        // of shared nodes
   std::vector<std::uint64_t> memo_request;

@@ -1,6 +1,7 @@
 // `ringfence can`: one question to a policy folder.
 
 #include "base/code.h"
+#include "cli/can_context.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/policy_folder.h"
@@ -12,23 +13,6 @@ namespace {
 
 Json ToJson(const policy::RuleInWords& rule) {
   return JsonObject{{"id", rule.id}, {"where", rule.where}, {"words", rule.words}};
-}
-
-Result<cedar::ValueRecord> ContextFrom(const Invocation& invocation) {
-  policy::Circumstances circumstances{.now = invocation.clock.Now()};
-  if (const auto at = invocation.parsed.Value("at")) {
-    auto time = ParseTime(*at);
-    if (!time.has_value()) {
-      return Prefix("--at", time.error());
-    }
-    circumstances.now = *time;
-  }
-  cedar::ValueRecord context = policy::ContextOf(circumstances);
-  for (const std::string& assignment : invocation.parsed.Values("context")) {
-    RINGFENCE_TRY(policy::AddContext(assignment, context));
-  }
-  RINGFENCE_TRY(policy::CheckContext(context));
-  return context;
 }
 
 void Explain(Console& console, const policy::Explanation& answer) {
@@ -57,7 +41,7 @@ Result<int> Can(Invocation& invocation) {
   query.principal = parsed.Argument(0);
   RINGFENCE_ASSIGN(query.action, policy::FindAction(parsed.Argument(1)));
   RINGFENCE_ASSIGN(query.tenant, policy::FindResource(*policy, parsed.Argument(2)));
-  RINGFENCE_ASSIGN(const cedar::ValueRecord context, ContextFrom(invocation));
+  RINGFENCE_ASSIGN(const cedar::ValueRecord context, ContextAtOrNow(invocation));
   const policy::Explanation answer = policy::Explain(*policy, query, context);
   const int status = answer.allowed ? kExitOk : kExitFindings;
   Console& console = invocation.console;
@@ -89,20 +73,17 @@ Result<int> Can(Invocation& invocation) {
 }  // namespace
 
 CommandTable CanCommands() {
+  std::vector<OptionSpec> options = KnownContextOptions();
+  options.push_back(
+      {.name = "explain", .help = "show the rules that decided, or the nearest and what it lacks"});
   return {{.path = "can",
            .group = Group::kAccess,
            .summary = "Ask a policy folder whether somebody may do something; needs no server.",
            .details =
                "RESOURCE is a tenant, or / for what is about the cluster. What a rule's condition "
-               "asks for and --context does not say counts as absent.",
-           .options = {PolicyFolderOption(),
-                       {.name = "at", .value = "TIME", .help = "as of this time (default: now)"},
-                       {.name = "context",
-                        .value = "K=V",
-                        .help = "what else is known, as class=mig or mfa.age=10m",
-                        .repeated = true},
-                       {.name = "explain",
-                        .help = "show the rules that decided, or the nearest and what it lacks"}},
+               "asks for and --context does not say counts as absent; the time is now unless --at "
+               "says.",
+           .options = std::move(options),
            .arguments = {{.name = "PRINCIPAL", .help = "who, as the policy names them"},
                          {.name = "ACTION", .help = "such as lease.request"},
                          {.name = "RESOURCE", .help = "a tenant, or /"}},

@@ -44,7 +44,7 @@ const CommandTable& AllCommands() {
           IntelCommands,         EventCommands,  AlertCommands,    CheckCommands,
           RiskCommands,          UsageCommands,  BoundaryCommands, ConfigCommands,
           CompletionCommands,    HelpCommands,   ComplyCommands,   BaselineCommands,
-          PolicyCompileCommands, CanCommands}) {
+          PolicyCompileCommands, CanCommands,    WhoCanCommands,   PolicyTestCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

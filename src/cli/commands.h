@@ -32,6 +32,8 @@ CommandTable PolicyVersionCommands();
 CommandTable PolicyCompileCommands();
 CommandTable CanCommands();
 CommandTable PolicyVersionCommands();
+CommandTable WhoCanCommands();
+CommandTable PolicyTestCommands();
 CommandTable NetworkCommands();
 CommandTable ProveCommands();
 CommandTable ConfigCommands();

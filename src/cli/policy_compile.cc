@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/policy_folder.h"
+#include "policy/permissions.h"
 #include "policy/rulebook.h"
 
 namespace ringfence::cli {
@@ -38,6 +39,11 @@ Result<int> Compile(Invocation& invocation) {
   return kExitOk;
 }
 
+Result<int> Permissions(Invocation& invocation) {
+  invocation.console.out() << policy::PermissionsMarkdown();
+  return kExitOk;
+}
+
 }  // namespace
 
 CommandTable PolicyCompileCommands() {
@@ -57,7 +63,11 @@ CommandTable PolicyCompileCommands() {
            .examples = {{"ringfence policy compile policy/", "the policies"},
                         {"ringfence policy compile --schema policy/ > policy.cedarschema",
                          "what *.cedar files may name"}},
-           .handler = Compile}};
+           .handler = Compile},
+          {.path = "__permissions",
+           .summary = "Print docs/permissions.md.",
+           .handler = Permissions,
+           .hidden = true}};
 }
 
 }  // namespace ringfence::cli

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "policy/permissions.h"
 #include "policy/roles.h"
 
 namespace ringfence::policy {
@@ -20,6 +21,15 @@ constexpr std::array kActionTable = {
     ActionFacts{Action::kLeaseLogs, "lease.logs", ActionScope::kTenant},
     ActionFacts{Action::kLeaseHold, "lease.hold", ActionScope::kTenant},
     ActionFacts{Action::kTenantRead, "tenant.read", ActionScope::kTenant},
+    ActionFacts{Action::kAssetRead, "asset.read", ActionScope::kTenant},
+    ActionFacts{Action::kAssetWrite, "asset.write", ActionScope::kTenant},
+    ActionFacts{Action::kAssetCopy, "asset.copy", ActionScope::kTenant},
+    ActionFacts{Action::kAssetShare, "asset.share", ActionScope::kTenant},
+    ActionFacts{Action::kKeyRotate, "key.rotate", ActionScope::kTenant},
+    ActionFacts{Action::kMigReshape, "mig.reshape", ActionScope::kCluster},
+    ActionFacts{Action::kNodeQuarantine, "node.quarantine", ActionScope::kCluster},
+    ActionFacts{Action::kExceptionGrant, "exception.grant", ActionScope::kTenant},
+    ActionFacts{Action::kDrillRun, "drill.run", ActionScope::kCluster},
     ActionFacts{Action::kNodeRead, "node.read", ActionScope::kAnywhere},
     ActionFacts{Action::kNodeJoin, "node.join", ActionScope::kCluster},
     ActionFacts{Action::kGpuScrub, "gpu.scrub", ActionScope::kCluster},
@@ -60,29 +70,42 @@ std::vector<Action> Except(const std::vector<Action>& left_out) {
   return actions;
 }
 
+std::vector<Action> OfKind(ActionKind kind) {
+  std::vector<Action> actions;
+  for (const Action action : AllActions()) {
+    if (PermissionOf(action).kind == kind) {
+      actions.push_back(action);
+    }
+  }
+  return actions;
+}
+
+std::vector<Action> With(std::vector<Action> actions, const std::vector<Action>& more) {
+  actions.insert(actions.end(), more.begin(), more.end());
+  return actions;
+}
+
 std::vector<Role> MakeBuiltInRoles() {
   using enum Action;
-  // An auditor sees everything and changes nothing; a test holds this list to that.
-  const std::vector<Action> changes = {kLeaseRequest, kLeaseEnd,   kLeaseHold,   kNodeJoin,
-                                       kGpuScrub,     kNodeProve,  kTokenCreate, kTokenRevoke,
-                                       kPolicyApply,  kAlertManage};
-  std::vector<Action> security = Except(changes);
-  security.push_back(kLeaseEnd);
-  security.push_back(kNodeProve);
-  security.push_back(kAlertManage);
+  // An auditor sees everything but secrets and changes nothing.
+  const std::vector<Action> reads = OfKind(ActionKind::kRead);
   return {
-      {"admin", AllActions(), {}},
-      {"auditor", Except(changes), {}},
+      {"admin", Except({kAssetRead, kAssetWrite, kAssetCopy, kAssetShare}), {}},
+      {"auditor", reads, {}},
       {"developer",
-       {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kTenantRead, kNodeRead, kStatusRead,
-        kEventRead, kUsageRead},
+       {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kTenantRead, kAssetRead, kAssetWrite,
+        kAssetCopy, kNodeRead, kStatusRead, kEventRead, kUsageRead},
        {}},
       {"operator",
-       {kNodeJoin, kGpuScrub, kNodeProve, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead,
-        kPolicyRead, kStatusRead, kEventRead, kAlertRead, kAlertManage, kUsageRead},
+       {kNodeJoin, kGpuScrub, kNodeProve, kMigReshape, kNodeQuarantine, kDrillRun, kLeaseEnd,
+        kLeaseRead, kTenantRead, kNodeRead, kPolicyRead, kStatusRead, kEventRead, kAlertRead,
+        kAlertManage, kUsageRead},
        {}},
-      {"security", security, {}},
-      {"service", {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs}, {}},
+      {"security",
+       With(reads, {kLeaseEnd, kNodeProve, kNodeQuarantine, kKeyRotate, kExceptionGrant, kDrillRun,
+                    kAlertManage}),
+       {}},
+      {"service", {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kAssetRead}, {}},
   };
 }
 
@@ -129,6 +152,13 @@ ActionBits BitsOf(const std::vector<Action>& actions) {
 const std::vector<Role>& BuiltInRoles() {
   static const std::vector<Role> roles = MakeBuiltInRoles();
   return roles;
+}
+
+std::span<const std::pair<std::string_view, std::string_view>> BuiltInDutiesApart() {
+  // Who changes the cluster does not also vouch for it.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPairs = {
+      std::pair("auditor", "admin"), {"auditor", "operator"}, {"auditor", "security"}};
+  return kPairs;
 }
 
 }  // namespace ringfence::policy

@@ -21,6 +21,15 @@ enum class Action {
   kLeaseLogs,
   kLeaseHold,  // ask for one that another runtime's containers take
   kTenantRead,
+  kAssetRead,
+  kAssetWrite,
+  kAssetCopy,
+  kAssetShare,  // with another tenant
+  kKeyRotate,
+  kMigReshape,
+  kNodeQuarantine,
+  kExceptionGrant,
+  kDrillRun,
   kNodeRead,
   kNodeJoin,  // create join tokens
   kGpuScrub,
@@ -58,6 +67,8 @@ struct Decision {
   // For people and the audit log: "role developer at acme/research (bindings.yaml:12)" or what is
   // missing and who could grant it.
   std::string reason;
+  // The ids of the rules that decided, as `policy compile` names them; none: nothing allowed it.
+  std::vector<std::string> rules = {};
 };
 
 // Any thread.

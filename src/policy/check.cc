@@ -28,6 +28,7 @@ class Checker {
     CheckNames();
     CheckTenants();
     CheckBindings();
+    CheckDuties(draft_, problems_);
     CheckBoundaries(
         draft_,
         [this](const DraftHead& head, const DraftTenantRef& ref, std::string_view field) {
@@ -41,6 +42,9 @@ class Checker {
     }
     for (const DraftException& exception : draft_.exceptions) {
       CheckException(exception);
+    }
+    for (const DraftCase& one : draft_.cases) {
+      CheckCase(one);
     }
     CheckSomeoneCanAdminister();
   }
@@ -94,6 +98,7 @@ class Checker {
     Unique(draft_.network_rules, "NetworkRule");
     Unique(draft_.box_rules, "BoxRule");
     Unique(draft_.exceptions, "Exception");
+    Unique(draft_.cases, "Case");
     for (const Role& role : BuiltInRoles()) {
       for (const DraftRole& draft : draft_.roles) {
         if (draft.head.name == role.name) {
@@ -136,7 +141,7 @@ class Checker {
   void CheckBindings() {
     std::map<std::tuple<std::string_view, std::string_view, std::string_view>, Source> first;
     for (const DraftBinding& binding : draft_.bindings) {
-      const auto& [head, principal, role, tenant] = binding;
+      const auto& [head, principal, role, tenant, when] = binding;
       if (principal.has_value() && !principals_.contains(principal->text)) {
         Add(head, principal->line, "spec.principal", "unknown principal " + Quoted(principal->text),
             Nearest(principal->text, principals_, "declare it as a Principal"));
@@ -148,8 +153,9 @@ class Checker {
                     "others as a Role"));
       }
       (void)CheckTenantRef(head, tenant, "spec.tenant");  // whether usable does not matter here
-      if (!principal.has_value() || !role.has_value() || !tenant.path.has_value()) {
-        continue;
+      if (!principal.has_value() || !role.has_value() || !tenant.path.has_value() ||
+          when.has_value()) {
+        continue;  // the same role under two conditions is no mistake
       }
       const auto [at, fresh] =
           first.emplace(std::tuple(std::string_view(principal->text), std::string_view(role->text),
@@ -262,19 +268,35 @@ class Checker {
     }
   }
 
+  void CheckCase(const DraftCase& one) {
+    (void)CheckTenantRef(one.head, one.resource, "spec.resource");
+    if (one.principal.has_value() && !principals_.contains(one.principal->text)) {
+      Add(one.head, one.principal->line, "spec.principal",
+          "unknown principal " + Quoted(one.principal->text),
+          Nearest(one.principal->text, principals_, "declare it as a Principal"));
+    }
+  }
+
   void CheckSomeoneCanAdminister() {
+    bool under_conditions = false;
     for (const DraftBinding& binding : draft_.bindings) {
       if (binding.role.has_value() && binding.role->text == "admin" &&
           binding.tenant.path.has_value() && binding.tenant.path->is_root()) {
-        return;
+        if (!binding.when.has_value()) {
+          return;
+        }
+        under_conditions = true;
       }
     }
-    problems_.Add(YamlProblem{"policy folder",
-                              0,
-                              {},
-                              "nobody holds the role admin at \"/\": everyone "
-                              "would be locked out",
-                              "add a Binding with role: admin and tenant: /"});
+    problems_.Add(YamlProblem{
+        "policy folder",
+        0,
+        {},
+        under_conditions ? "the role admin at \"/\" is held only under conditions: everyone could "
+                           "be locked out"
+                         : "nobody holds the role admin at \"/\": everyone would be locked out",
+        under_conditions ? "add a Binding with role: admin and tenant: / without when"
+                         : "add a Binding with role: admin and tenant: /"});
   }
 
   const Draft& draft_;

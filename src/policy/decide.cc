@@ -13,8 +13,6 @@ std::string Describe(const Binding& binding) {
          std::to_string(binding.source.line) + ")";
 }
 
-Decision Allow(const Binding& binding) { return {true, "role " + Describe(binding)}; }
-
 const Grant* FirstThatAllows(const std::vector<Grant>& grants, Action action) {
   for (const Grant& grant : grants) {
     if ((grant.actions & BitOf(action)) != 0) {
@@ -73,10 +71,26 @@ const Binding* Nearest(const Holder& holder, Action action, const model::TenantP
   return nearest;
 }
 
+// Not one that must be apart from what is held.
+bool FitsBeside(const Holder* holder, std::string_view role) {
+  for (const auto& [a, b] : BuiltInDutiesApart()) {
+    if (holder == nullptr || (role != a && role != b)) {
+      continue;
+    }
+    const std::string_view other = role == a ? b : a;
+    for (const Grant& grant : holder->all) {
+      if (grant.binding->role == other) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 // The role to ask for: the one already held elsewhere, or else the one with the fewest actions.
 // Null when only an administrator may.
 const Role* LeastRole(const std::map<std::string, Role, std::less<>>& roles, const Query& query,
-                      const Binding* held, const Principal* principal) {
+                      const Binding* held, const Principal* principal, const Holder* holder) {
   const auto allows = [&](const Role& role) {
     return (BitsOf(role.allows) & BitOf(query.action)) != 0;
   };
@@ -86,7 +100,7 @@ const Role* LeastRole(const std::map<std::string, Role, std::less<>>& roles, con
   const bool person = principal != nullptr && !principal->service;
   const Role* least = nullptr;
   for (const auto& [name, role] : roles) {
-    if (allows(role) && !(person && name == "service") &&
+    if (allows(role) && !(person && name == "service") && FitsBeside(holder, name) &&
         (least == nullptr || role.allows.size() < least->allows.size())) {
       least = &role;
     }
@@ -124,14 +138,35 @@ Decision Policy::DecideIn(const Query& query, const cedar::ValueRecord& context)
   const bool allowed = outcome.decision == cedar::Decision::kAllow;
   const Grant* const grant =
       holder == nullptr ? nullptr : FindGrant(*holder, query.action, tenant.text());
+  Decision decision{allowed, {}};
+  for (const std::uint32_t rule : outcome.reasons) {
+    decision.rules.push_back(rulebook().engine().policies()[rule].id);
+  }
   if (allowed && grant != nullptr) {
-    return Allow(*grant->binding);
+    decision.reason = "role " + Describe(*grant->binding);
+    return decision;
   }
   if (!outcome.reasons.empty()) {
     const RuleInWords rule = InWords(*this, outcome.reasons.front(), query.principal);
-    return {allowed, (allowed ? "" : "forbidden: ") + rule.words + " (" + rule.where + ")"};
+    decision.reason = (allowed ? "" : "forbidden: ") + rule.words + " (" + rule.where + ")";
+    return decision;
   }
   const bool anywhere = ScopeOf(query.action) == ActionScope::kAnywhere;
+  if (holder != nullptr) {
+    for (const Grant& conditional : holder->conditional) {
+      const Binding& binding = *conditional.binding;
+      if ((conditional.actions & BitOf(query.action)) != 0 &&
+          (anywhere || binding.tenant.is_root() || binding.tenant.Contains(tenant))) {
+        // It goes into audit entries, which have a limit.
+        constexpr std::size_t kConditionBytesMax = 1024;
+        const std::string condition = binding.when->ToCedar();
+        decision.reason =
+            "role " + Describe(binding) + " counts only when " +
+            (condition.size() <= kConditionBytesMax ? condition : "its condition holds");
+        return decision;
+      }
+    }
+  }
   std::string reason = "needs " + std::string(Name(query.action)) +
                        (anywhere ? std::string(" at any tenant") : " at " + tenant.text()) + "; " +
                        query.principal + " holds ";
@@ -140,7 +175,7 @@ Decision Policy::DecideIn(const Query& query, const cedar::ValueRecord& context)
   reason += nearest == nullptr ? std::string("no role") : Describe(*nearest);
   reason += "; ask someone with admin at / (such as " + tables_->some_admin + ") ";
   const Role* const least =
-      LeastRole(tables_->roles, query, nearest, FindPrincipal(query.principal));
+      LeastRole(tables_->roles, query, nearest, FindPrincipal(query.principal), holder);
   if (least == nullptr) {
     reason += "to do it";
   } else {

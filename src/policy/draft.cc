@@ -15,8 +15,9 @@ using wire::YamlText;
 
 constexpr std::size_t kDisplayNameBytesMax = 128;
 constexpr std::size_t kActionsPerRoleMax = 64;
-constexpr std::string_view kKinds[] = {"Tenant", "Principal",   "Role",    "Binding",  "Boundary",
-                                       "Quota",  "NetworkRule", "BoxRule", "Exception"};
+constexpr std::size_t kApartFromMax = 16;
+constexpr std::string_view kKinds[] = {"Tenant", "Principal",   "Role",    "Binding",   "Boundary",
+                                       "Quota",  "NetworkRule", "BoxRule", "Exception", "Case"};
 
 bool IsAlphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -74,15 +75,16 @@ std::optional<model::TenantPath> ToPath(YamlReader& reader, std::string_view fie
   return std::move(path).value();
 }
 
-DraftTenantRef ReadTenantRef(YamlReader& spec, bool root_allowed) {
-  const auto text = spec.Text("tenant");
+DraftTenantRef ReadTenantRef(YamlReader& spec, bool root_allowed,
+                             std::string_view field = "tenant") {
+  const auto text = spec.Text(field);
   if (!text.has_value()) {
     return {};
   }
   if (root_allowed && text->text == "/") {
     return {model::TenantPath::Root(), text->line};
   }
-  return {ToPath(spec, "tenant", *text), text->line};
+  return {ToPath(spec, field, *text), text->line};
 }
 
 void ReadTenant(DraftHead head, YamlReader& metadata, YamlReader& spec, Draft& draft) {
@@ -120,7 +122,10 @@ void ReadPrincipal(DraftHead head, YamlReader& metadata, YamlReader& spec, Draft
 }
 
 void ReadRole(DraftHead head, YamlReader& spec, Draft& draft) {
-  DraftRole role{std::move(head), {}};
+  DraftRole role{std::move(head), {}, {}};
+  if (spec.Any("apartFrom") != nullptr) {
+    role.apart_from = spec.Texts("apartFrom", 1, kApartFromMax);
+  }
   ActionBits seen = 0;
   for (const YamlText& label : spec.Texts("allows", 1, kActionsPerRoleMax)) {
     const auto action = ParseAction(label.text);
@@ -129,9 +134,9 @@ void ReadRole(DraftHead head, YamlReader& spec, Draft& draft) {
       for (const Action known : AllActions()) {
         labels.push_back(Name(known));
       }
-      spec.Problem("allows", label.line, "unknown action \"" + label.text + "\"",
-                   DidYouMean(Closest(label.text, labels),
-                              "docs/formats/policy-folder.md lists the actions"));
+      spec.Problem(
+          "allows", label.line, "unknown action \"" + label.text + "\"",
+          DidYouMean(Closest(label.text, labels), "docs/permissions.md lists the actions"));
     } else if ((seen & BitOf(*action)) != 0) {
       spec.Problem("allows", label.line, "the action \"" + label.text + "\" is there twice",
                    "keep one of the two");
@@ -143,8 +148,9 @@ void ReadRole(DraftHead head, YamlReader& spec, Draft& draft) {
   draft.roles.push_back(std::move(role));
 }
 
-void ReadBinding(DraftHead head, YamlReader& spec, Draft& draft) {
-  DraftBinding binding{std::move(head), spec.Text("principal"), spec.Text("role"), {}};
+void ReadBinding(DraftHead head, YamlReader& spec, Draft& draft, YamlProblems& problems) {
+  DraftBinding binding{std::move(head), spec.Text("principal"), spec.Text("role"), {}, {}};
+  binding.when = ReadCondition(spec, binding.head.source.file, problems);
   binding.tenant = ReadTenantRef(spec, true);
   draft.bindings.push_back(std::move(binding));
 }
@@ -193,7 +199,7 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
     top.Problem("kind", kind->line, "unknown kind \"" + kind->text + "\"",
                 DidYouMean(Closest(kind->text, kinds),
                            "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, "
-                           "NetworkRule, BoxRule, Exception"));
+                           "NetworkRule, BoxRule, Exception, Case"));
     return;
   }
   YamlReader metadata(metadata_node, "metadata", YamlText{file, document.line}, problems);
@@ -213,13 +219,15 @@ void ReadDocument(const YamlNode& document, const std::string& file, Draft& draf
     if (kind->text == "Role") {
       ReadRole(std::move(head), spec, draft);
     } else if (kind->text == "Binding") {
-      ReadBinding(std::move(head), spec, draft);
+      ReadBinding(std::move(head), spec, draft, problems);
     } else if (kind->text == "Boundary") {
       ReadBoundary(std::move(head), spec, draft);
     } else if (kind->text == "NetworkRule") {
       ReadNetworkRule(std::move(head), spec, draft, problems);
     } else if (kind->text == "BoxRule") {
       ReadBoxRule(std::move(head), ReadTenantRef(spec, true), spec, draft);
+    } else if (kind->text == "Case") {
+      ReadCase(std::move(head), ReadTenantRef(spec, true, "resource"), spec, draft);
     } else if (kind->text == "Exception") {
       ReadException(std::move(head), ReadTenantRef(spec, false), spec, draft);
     } else {

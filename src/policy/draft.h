@@ -45,12 +45,14 @@ struct DraftPrincipal {
 struct DraftRole {
   DraftHead head;
   std::vector<Action> allows;
+  std::vector<wire::YamlText> apart_from;
 };
 struct DraftBinding {
   DraftHead head;
   std::optional<wire::YamlText> principal;
   std::optional<wire::YamlText> role;
   DraftTenantRef tenant;
+  std::optional<BindingCondition> when;
 };
 struct DraftBoundary {
   DraftHead head;
@@ -96,6 +98,13 @@ struct DraftException {
   std::optional<wire::YamlText> approved_by;
 };
 
+struct DraftCase {
+  DraftHead head;
+  std::optional<wire::YamlText> principal;
+  DraftTenantRef resource;
+  PolicyCase given;  // without name, principal, tenant and source
+};
+
 struct Draft {
   std::vector<DraftTenant> tenants;
   std::vector<DraftPrincipal> principals;
@@ -106,6 +115,7 @@ struct Draft {
   std::vector<DraftNetworkRule> network_rules;
   std::vector<DraftBoxRule> box_rules;
   std::vector<DraftException> exceptions;
+  std::vector<DraftCase> cases;
 };
 
 // Adds one document of `file` to the draft; what is wrong with it goes to `problems`.
@@ -123,10 +133,14 @@ void CheckBoundaries(const Draft& draft, const KnowsTenant& knows, wire::YamlPro
 void ReadNetworkRule(DraftHead head, wire::YamlReader& spec, Draft& draft,
                      wire::YamlProblems& problems);
 void ReadBoxRule(DraftHead head, DraftTenantRef tenant, wire::YamlReader& spec, Draft& draft);
+void ReadCase(DraftHead head, DraftTenantRef resource, wire::YamlReader& spec, Draft& draft);
 void ReadException(DraftHead head, DraftTenantRef tenant, wire::YamlReader& spec, Draft& draft);
 
 // Holds the documents against each other: references, duplicates, contradictions, lock-out.
 void CheckDraft(const Draft& draft, wire::YamlProblems& problems);
+
+// That nobody holds two roles which must be apart.
+void CheckDuties(const Draft& draft, wire::YamlProblems& problems);
 
 // Lower-case letters, digits and ". _ @ + -", beginning with a letter or digit.
 bool IsPrincipalName(std::string_view name);

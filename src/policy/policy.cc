@@ -1,10 +1,13 @@
 #include "policy/policy.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/closest.h"
 #include "base/encoding.h"
 #include "crypto/sha256.h"
 #include "policy/limits.h"
+#include "policy/outlook.h"
 #include "policy/tables.h"
 
 namespace ringfence::policy {
@@ -83,6 +86,21 @@ Error Refused(const YamlProblems& problems) {
                "docs/formats/policy-folder.md describes every kind of document", "policy"};
 }
 
+// People only, and under whatever circumstances. Without Cedar files the role admin is enough.
+bool SomeoneCanApply(const Policy& policy) {
+  const auto is_cedar = [](const auto& file) { return IsCedarFile(file.first); };
+  if (std::none_of(policy.files().begin(), policy.files().end(), is_cedar)) {
+    return true;
+  }
+  for (const Point& point : WhoCan(policy, Action::kPolicyApply, model::TenantPath::Root(), {})) {
+    if (point.answer != cedar::Outlook::Answer::kNo &&
+        !policy.FindPrincipal(point.principal)->service) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Policy::Policy(std::unique_ptr<Tables> tables) : tables_(std::move(tables)) {}
@@ -140,18 +158,31 @@ void Policy::Tables::Fill(Draft& draft) {
     exception.source = std::move(draft_exception.head.source);
     exceptions.push_back(std::move(exception));
   }
+  for (DraftCase& draft_case : draft.cases) {
+    PolicyCase one = std::move(draft_case.given);
+    one.name = std::move(draft_case.head.name);
+    one.query.principal = std::move(draft_case.principal->text);
+    one.query.tenant = *draft_case.resource.path;
+    one.source = std::move(draft_case.head.source);
+    cases.push_back(std::move(one));
+  }
 }
 
 void Policy::Tables::FillBindings(Draft& draft) {
   bindings.reserve(draft.bindings.size());  // grants point into it
   for (DraftBinding& binding : draft.bindings) {
     bindings.push_back(Binding{std::move(binding.principal->text), std::move(binding.role->text),
-                               *binding.tenant.path, std::move(binding.head.source)});
+                               *binding.tenant.path, std::move(binding.head.source),
+                               std::move(binding.head.name), std::move(binding.when)});
     const Binding& kept = bindings.back();
     const auto role = roles.find(kept.role);
     RINGFENCE_CHECK(role != roles.end());
     const Grant grant{BitsOf(role->second.allows), &kept};
     Holder& holder = holders[kept.principal];
+    if (kept.when.has_value()) {
+      holder.conditional.push_back(grant);
+      continue;
+    }
     holder.at[kept.tenant.text()].push_back(grant);
     holder.all.push_back(grant);
     if (some_admin.empty() && kept.role == "admin" && kept.tenant.is_root()) {
@@ -180,7 +211,18 @@ Result<std::unique_ptr<Policy>> Policy::Parse(const std::map<std::string, std::s
   if (tables->rulebook == nullptr) {
     return Refused(problems);
   }
-  return std::unique_ptr<Policy>(new Policy(std::move(tables)));
+  std::unique_ptr<Policy> policy(new Policy(std::move(tables)));
+  if (!SomeoneCanApply(*policy)) {
+    problems.Add(
+        YamlProblem{"policy folder",
+                    0,
+                    {},
+                    "its forbids leave nobody who may put another policy in force: everyone "
+                    "would be locked out",
+                    "leave policy.apply at / to somebody; `ringfence who-can policy.apply /`"});
+    return Refused(problems);
+  }
+  return policy;
 }
 
 const Tenant* Policy::FindTenant(const model::TenantPath& path) const {
@@ -222,8 +264,10 @@ std::vector<const Binding*> Policy::BindingsOf(std::string_view principal) const
   std::vector<const Binding*> bindings;
   const auto found = tables_->holders.find(principal);
   if (found != tables_->holders.end()) {
-    for (const Grant& grant : found->second.all) {
-      bindings.push_back(grant.binding);
+    for (const std::vector<Grant>* grants : {&found->second.all, &found->second.conditional}) {
+      for (const Grant& grant : *grants) {
+        bindings.push_back(grant.binding);
+      }
     }
   }
   return bindings;
@@ -233,6 +277,7 @@ const std::vector<Boundary>& Policy::boundaries() const { return tables_->bounda
 std::vector<Quota> Policy::quotas() const { return tables_->quotas; }
 const std::vector<NetworkRule>& Policy::network_rules() const { return tables_->network_rules; }
 const std::vector<BoxException>& Policy::exceptions() const { return tables_->exceptions; }
+const std::vector<PolicyCase>& Policy::cases() const { return tables_->cases; }
 const Rulebook& Policy::rulebook() const { return *tables_->rulebook; }
 const std::string& Policy::digest() const { return tables_->digest; }
 

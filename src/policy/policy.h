@@ -17,6 +17,8 @@
 #include "policy/authorizer.h"
 #include "policy/boundary_rule.h"
 #include "policy/box_rule.h"
+#include "policy/case.h"
+#include "policy/condition.h"
 #include "policy/exception.h"
 #include "policy/network_rule.h"
 #include "policy/source.h"
@@ -50,6 +52,8 @@ struct Binding {
   std::string role;
   model::TenantPath tenant = model::TenantPath::Root();
   Source source;
+  std::string name = {};
+  std::optional<BindingCondition> when = {};
 };
 
 struct Quota {
@@ -82,6 +86,7 @@ class Policy final : public Authorizer {
   std::vector<Quota> quotas() const;
   const std::vector<NetworkRule>& network_rules() const;  // in the order of the files
   const std::vector<BoxException>& exceptions() const;    // likewise; also those out of force
+  const std::vector<PolicyCase>& cases() const;           // likewise
   // All that decides who may do what, as Cedar.
   const Rulebook& rulebook() const;
   // Every quota that holds for a tenant: its own and those above it.

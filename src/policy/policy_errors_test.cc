@@ -59,7 +59,7 @@ void Check(const std::vector<Case>& cases) {
 TEST(PolicyErrorsTest, TheFrameOfADocument) {
   const std::string kinds =
       "the kinds are Tenant, Principal, Role, Binding, Boundary, Quota, NetworkRule, BoxRule, "
-      "Exception";
+      "Exception, Case";
   Check({
       {"- a\n",
        "x.yaml:1: must be a map, but is a list (write \"name: value\" lines below it, or {} for "
@@ -161,8 +161,8 @@ TEST(PolicyErrorsTest, RolesAndBindings) {
       {Doc("Role", "r", "{allows: [lease.reqest]}"),
        "x.yaml:4: spec.allows: unknown action \"lease.reqest\" (did you mean \"lease.request\"?)"},
       {Doc("Role", "r", "{allows: [everything]}"),
-       "x.yaml:4: spec.allows: unknown action \"everything\" (docs/formats/policy-folder.md lists "
-       "the actions)"},
+       "x.yaml:4: spec.allows: unknown action \"everything\" (docs/permissions.md lists the "
+       "actions)"},
       {Doc("Role", "r", "{allows: [lease.read, lease.read]}"),
        "x.yaml:4: spec.allows: the action \"lease.read\" is there twice (keep one of the two)"},
       {Doc("Role", "r", "{allows: []}"),
@@ -193,7 +193,7 @@ TEST(PolicyErrorsTest, RolesAndBindings) {
       {Doc("Binding", "b", "{principal: admin, role: admin, tenant: /}"),
        "x.yaml:1: spec: admin is bound to admin at / already, at base.yaml:31 (remove one of the "
        "two)"},
-      {Doc("Binding", "root", "{principal: admin, role: auditor, tenant: /}"),
+      {Doc("Binding", "root", "{principal: admin, role: developer, tenant: /}"),
        "x.yaml:3: metadata.name: a second Binding named \"root\"; the first is at base.yaml:31 "
        "(rename or remove one of the two)"},
   });

@@ -237,13 +237,17 @@ TEST(RolesTest, LabelsGoBothWaysAndDutiesStayApart) {
   for (const Role& role : BuiltInRoles()) {
     bits[role.name] = BitsOf(role.allows);
   }
-  EXPECT_EQ(bits["admin"], BitsOf(AllActions()));
+  const ActionBits assets =
+      BitsOf({Action::kAssetRead, Action::kAssetWrite, Action::kAssetCopy, Action::kAssetShare});
+  EXPECT_EQ(bits["admin"], BitsOf(AllActions()) & ~assets);
   for (const Action action : AllActions()) {
     const std::string_view label = Name(action);
-    const bool reads = label.ends_with(".read") || label == "lease.logs";
+    const bool reads = (label.ends_with(".read") && label != "asset.read") || label == "lease.logs";
     EXPECT_EQ((bits["auditor"] & BitOf(action)) != 0, reads) << label;
     EXPECT_EQ((bits["security"] & BitOf(action)) != 0,
-              reads || label == "lease.end" || label == "node.prove" || label == "alert.manage")
+              reads || label == "lease.end" || label == "node.prove" || label == "alert.manage" ||
+                  label == "node.quarantine" || label == "key.rotate" ||
+                  label == "exception.grant" || label == "drill.run")
         << label;
   }
   for (const std::string role : {"operator", "developer", "service"}) {
@@ -267,11 +271,13 @@ TEST(ScopeTest, ARoleBelowTheRootGivesNothingAboutTheCluster) {
   ASSERT_TRUE(policy.has_value()) << policy.error().message;
   for (const Action action : AllActions()) {
     const std::string_view label = Name(action);
-    const bool cluster = label == "node.join" || label == "gpu.scrub" || label == "node.prove" ||
-                         label == "audit.read" || label.starts_with("token.") ||
-                         label.starts_with("policy.");
+    const bool asset = label.starts_with("asset.");
+    const bool cluster = label == "mig.reshape" || label == "node.quarantine" ||
+                         label == "drill.run" || label == "node.join" || label == "gpu.scrub" ||
+                         label == "node.prove" || label == "audit.read" ||
+                         label.starts_with("token.") || label.starts_with("policy.");
     const bool anywhere = label == "node.read" || label == "status.read";
-    EXPECT_EQ((*policy)->Decide({"c", action, Path("t")}).allowed, !cluster) << label;
+    EXPECT_EQ((*policy)->Decide({"c", action, Path("t")}).allowed, !cluster && !asset) << label;
     EXPECT_EQ((*policy)->Decide({"c", action, Path("/")}).allowed, anywhere) << label;
   }
 }

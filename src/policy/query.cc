@@ -118,6 +118,9 @@ class NearestFinder {
     std::size_t lacking = 0;
     const bool principal = Holds(body.principal, request_.principal, entities_);
     const bool resource = Holds(body.resource, request_.resource, entities_);
+    if (!principal && !rule.binding.empty()) {
+      return;  // somebody else's condition says nothing
+    }
     if (!principal) {
       lacking += 3;
       missing.push_back(rule.role.empty()
@@ -267,10 +270,10 @@ Result<Action> FindAction(std::string_view label) {
     labels.push_back(Name(known));
   }
   const auto closest = Closest(label, labels);
-  return Error{Code::kInvalidArgument, "there is no action \"" + std::string(label) + "\"",
-               closest.has_value() ? "did you mean " + *closest + "?"
-                                   : "docs/formats/policy-folder.md lists them",
-               "action"};
+  return Error{
+      Code::kInvalidArgument, "there is no action \"" + std::string(label) + "\"",
+      closest.has_value() ? "did you mean " + *closest + "?" : "docs/permissions.md lists them",
+      "action"};
 }
 
 Result<model::TenantPath> FindResource(const Policy& policy, std::string_view text) {
@@ -310,6 +313,10 @@ RuleInWords InWords(const Policy& policy, std::size_t rule, std::string_view pri
   }
   words.words =
       "role " + facts.role + (facts.tenant ? " at " + facts.tenant->text() : std::string());
+  if (!facts.binding.empty()) {
+    words.words += " under the condition of " + facts.binding;
+    return words;
+  }
   for (const Binding* const binding : policy.BindingsOf(principal)) {
     if (binding->role == facts.role && (!facts.tenant || binding->tenant == *facts.tenant)) {
       words.where = binding->source.file + ":" + std::to_string(binding->source.line);

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "policy/authorizer.h"
@@ -29,5 +31,7 @@ ActionBits BitsOf(const std::vector<Action>& actions);
 
 // admin, operator, developer, auditor, security, service. They may not be redefined.
 const std::vector<Role>& BuiltInRoles();
+// Roles that nobody may hold together at one place.
+std::span<const std::pair<std::string_view, std::string_view>> BuiltInDutiesApart();
 
 }  // namespace ringfence::policy

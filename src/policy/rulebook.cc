@@ -47,6 +47,13 @@ YamlProblem ProblemOf(const std::string& file, const Error& error) {
   return problem;
 }
 
+constexpr std::size_t kAnnotationBytesMax = 256;
+
+bool IsShortLine(std::string_view text) {
+  return text.size() <= kAnnotationBytesMax &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 class Builder {
  public:
   Builder(const RulebookParts& parts, wire::YamlProblems& problems)
@@ -55,7 +62,7 @@ class Builder {
   bool Run() {
     AddFacts();
     AddBindings();
-    bool good = true;
+    bool good = problems_.empty();
     for (const auto& [name, text] : parts_.files) {
       if (IsCedarFile(name)) {
         good = AddFile(name, text) && good;
@@ -98,6 +105,10 @@ class Builder {
     std::set<std::string_view> roles_in_use;
     std::set<std::pair<std::string_view, std::string_view>> in_use;
     for (const Binding& binding : parts_.bindings) {
+      if (binding.when.has_value()) {
+        AddConditional(binding);
+        continue;
+      }
       const EntityUid holders = HoldersUid(binding.role, binding.tenant);
       entities_[principals_.find(binding.principal)->second].parents.push_back(holders);
       if (!in_use.emplace(binding.role, binding.tenant.text()).second) {
@@ -110,6 +121,58 @@ class Builder {
         AddRoleAnywhere(binding);
       }
     }
+  }
+
+  // A binding with a condition is a policy of its own, and another for what a role allows anywhere.
+  void AddConditional(const Binding& binding) {
+    const cedar::ParsedExpr& condition = ConditionOf(*binding.when);
+    if (condition.expr == nullptr) {
+      problems_.Add(YamlProblem{binding.source.file, binding.source.line, "spec.when",
+                                "is nothing that Cedar can say", "write it in other words"});
+      return;
+    }
+    const bool root = binding.tenant.is_root();
+    for (const bool anywhere : {false, true}) {
+      PolicyBody body;
+      body.action = {
+          cedar::ActionClause::Kind::kInList, ActionsOf(binding.role, [&](ActionScope scope) {
+            return anywhere
+                       ? scope == ActionScope::kAnywhere
+                       : scope == ActionScope::kTenant || (root && scope == ActionScope::kCluster);
+          })};
+      if (body.action.actions.empty()) {
+        continue;
+      }
+      body.id = "binding:" + binding.name + (anywhere ? "+anywhere" : "");
+      body.principal = {cedar::ScopeClause::Kind::kEqual,
+                        false,
+                        entities_[principals_.find(binding.principal)->second].uid,
+                        {}};
+      if (!anywhere) {
+        body.resource = {cedar::ScopeClause::Kind::kIn, false, TenantUid(binding.tenant), {}};
+      }
+      body.conditions = {{true, condition.expr}};
+      body.annotations = {
+          {"id", body.id}, {"source", Where(binding.source)}, {"role", binding.role}};
+      body.arena = condition.arena;
+      Add(std::move(body),
+          Rule{binding.source, binding.role,
+               anywhere ? std::nullopt : std::optional(binding.tenant), binding.name});
+    }
+  }
+
+  // Many bindings have the same condition: it is parsed once.
+  const cedar::ParsedExpr& ConditionOf(const BindingCondition& when) {
+    std::string text = when.ToCedar();
+    const auto found = conditions_.find(text);
+    if (found != conditions_.end()) {
+      return found->second;
+    }
+    auto parsed = cedar::ParseExpr(text);
+    return conditions_
+        .emplace(std::move(text),
+                 parsed.has_value() ? std::move(parsed).value() : cedar::ParsedExpr())
+        .first->second;
   }
 
   std::vector<EntityUid> ActionsOf(const std::string& role, const auto& wanted) const {
@@ -196,6 +259,16 @@ class Builder {
   // The id has the file's name in front, so that files need not know of each other.
   bool AddWritten(const std::string& name, const std::string& text, PolicyBody body) {
     const Rule rule{{name, LineAt(text, body.begin)}, {}, std::nullopt};
+    for (const std::string_view annotation : {"id", "description"}) {
+      if (const std::string* value = body.annotation(annotation);
+          value != nullptr && !IsShortLine(*value)) {
+        problems_.Add(YamlProblem{name, rule.source.line, "@" + std::string(annotation),
+                                  "must be one line of at most " +
+                                      std::to_string(kAnnotationBytesMax) + " printable characters",
+                                  "it is shown in refusals and audit entries"});
+        return false;
+      }
+    }
     body.id = name + "#" + body.id;
     std::erase_if(body.annotations, [](const cedar::Annotation& annotation) {
       return annotation.name == "id" || annotation.name == "source";
@@ -217,7 +290,8 @@ class Builder {
   std::shared_ptr<cedar::ExprArena> arena_;
   cedar::PolicySet set_;
   std::vector<cedar::Entity> entities_;
-  std::unordered_map<std::string_view, std::size_t> principals_;  // where in entities_
+  std::unordered_map<std::string_view, std::size_t> principals_;   // where in entities_
+  std::unordered_map<std::string, cedar::ParsedExpr> conditions_;  // by their text
 };
 
 }  // namespace

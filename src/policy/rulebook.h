@@ -26,6 +26,7 @@ struct Rule {
   std::string role;  // empty for those of *.cedar files
   // Where the role is held; none: the rule is about actions that a role gives wherever it is held.
   std::optional<model::TenantPath> tenant;
+  std::string binding = {};  // its name, where the rule is for that one: it has a condition
 };
 
 // What a Rulebook is made of. All of it only for the length of a call.

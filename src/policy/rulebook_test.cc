@@ -157,6 +157,8 @@ TEST(Rulebook, BrokenCedarFilesAreRefusedWithTheirLine) {
   EXPECT_NE(refused("permit(principal == ?principal, action, resource);\n").find("template"),
             std::string::npos);
   EXPECT_NE(refused("permit(principal, action, resource);").find("cut short"), std::string::npos);
+  EXPECT_EQ(refused("@id(\"a\\nb\")\npermit(principal, action, resource);\n").substr(0, 18),
+            "extra.cedar:1: @id");
   const auto useless = WithCedar("permit(principal is User, action, resource is User);\n");
   EXPECT_FALSE(useless.has_value() && (*useless)->rulebook().warnings().empty());
 }

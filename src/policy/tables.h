@@ -35,6 +35,7 @@ struct Grant {
 struct Holder {
   TextMap<std::vector<Grant>> at;  // by the text of the tenant
   std::vector<Grant> all;          // in the order of the files
+  std::vector<Grant> conditional;  // those with a `when`, in neither of the above
 };
 
 struct Policy::Tables {
@@ -51,6 +52,7 @@ struct Policy::Tables {
   std::vector<NetworkRule> network_rules;
   std::vector<BoxRule> box_rules;
   std::vector<BoxException> exceptions;
+  std::vector<PolicyCase> cases;
   TextMap<std::size_t> quota_of;  // by tenant; index into quotas
   TextMap<Holder> holders;
   std::string some_admin;  // of those with admin at "/", the first

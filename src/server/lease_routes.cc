@@ -130,8 +130,7 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
   lease.updated = now;
   lease.steps.push_back({model::LeaseState::kRequested, now, {}});
   audit::Entry requested = core.StepEntry(actor, "lease.request", lease);
-  requested.decision = "allow";
-  requested.decision_reason = decision.reason;
+  Note(decision, requested);
   requested.detail["gpus"] = lease.request.gpus;
   if (lease.request.runtime == model::LeaseRuntime::kBox) {
     requested.detail["program"] = lease.request.command.front().substr(0, 256);
@@ -177,8 +176,7 @@ Status RecordRefusal(const Call& call, const model::LeaseRequest& request,
                      const policy::Decision& decision, const Error& error) {
   audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "lease.request");
   entry.tenant = request.tenant.text();
-  entry.decision = "allow";
-  entry.decision_reason = decision.reason;
+  Note(decision, entry);
   entry.result = "error";
   entry.detail["gpus"] = request.gpus;
   entry.detail["reason"] = error.message.substr(0, 1024);
@@ -315,8 +313,7 @@ Result<net::Response> End(const Call& call) {
     lease.updated = core.Now();
     RINGFENCE_TRY(store::UpdateLease(db, lease));
     audit::Entry entry = core.StepEntry(ActorOf(call.caller), "lease.end", lease);
-    entry.decision = "allow";
-    entry.decision_reason = decision.reason;
+    Note(decision, entry);
     entry.time = lease.ended.value_or(entry.time);
     return Core::Record(db, entry);
   }));

@@ -235,6 +235,20 @@ policy::Decision Decide(const Call& call, policy::Action action, const model::Te
       {call.caller.principal, action, tenant, {call.core.Now(), call.caller.address}});
 }
 
+void Note(const policy::Decision& decision, audit::Entry& entry) {
+  // More would help nobody, and an entry has a limit.
+  constexpr std::size_t kRulesMax = 8;
+  entry.decision = decision.allowed ? "allow" : "deny";
+  entry.decision_reason = decision.reason;
+  JsonArray rules;
+  for (std::size_t i = 0; i < decision.rules.size() && i < kRulesMax; ++i) {
+    rules.emplace_back(decision.rules[i]);
+  }
+  if (!rules.empty()) {
+    entry.detail["rules"] = std::move(rules);
+  }
+}
+
 Status Authorize(const Call& call, policy::Action action, const model::TenantPath& tenant,
                  const std::string& lease) {
   const policy::Decision decision = Decide(call, action, tenant);
@@ -246,8 +260,7 @@ Status Authorize(const Call& call, policy::Action action, const model::TenantPat
   audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), Name(action));
   entry.tenant = tenant.is_root() ? "" : tenant.text();
   entry.lease = lease;
-  entry.decision = "deny";
-  entry.decision_reason = decision.reason;
+  Note(decision, entry);
   RINGFENCE_TRY(call.core.RecordAlone(entry));
   return Error{
       Code::kPermissionDenied, decision.reason,

@@ -51,6 +51,8 @@ void Dispatch(Core& core, net::Server* http, const net::Request& request,
 // Asks policy, and records a denial. kPermissionDenied with the reason.
 Status Authorize(const Call& call, policy::Action action, const model::TenantPath& tenant,
                  const std::string& lease = {});
+// Puts a decision into an entry: what it was, why, and the rules that made it.
+void Note(const policy::Decision& decision, audit::Entry& entry);
 policy::Decision Decide(const Call& call, policy::Action action, const model::TenantPath& tenant);
 
 }  // namespace ringfence::server

@@ -80,6 +80,9 @@ def test_a_cedar_file_decides_at_the_server(ringfence, developer):
     try:
         ringfence.ok("policy", "reload")
         assert "no probes from here (extra.cedar:1)" in denied(ringfence("node", "list", token=developer))
+        entry = ringfence.json("audit", "list", "--action", "node.read")[0]["entry"]
+        assert entry["decision"] == "deny" and entry["detail"]["rules"] == ["extra.cedar#policy0"], entry
+        assert entry["policy"] == ringfence.json("policy", "show")["digest"]
         ringfence.ok("node", "list")
     finally:
         extra.unlink()

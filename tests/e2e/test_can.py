@@ -76,3 +76,35 @@ def test_what_compile_prints_decides_the_same(tmp_path):
         done = run("cedar", "authorize", *given, "--principal", 'User::"alice@acme.example"', "--action",
                    'Action::"lease.request"', "--resource", f'Tenant::"{tenant}"', "--context", context)
         assert done.returncode == expected, done
+
+
+def test_the_reverse_questions():
+    who = json.loads(run("who-can", "lease.request", "acme/research", "-o", "json").stdout)
+    assert {"admin", "alice@acme.example"} <= {one["principal"] for one in who}
+    assert all(one["answer"] == "yes" for one in who)
+    what = run("what-can", "alice@acme.example").stdout
+    assert "lease.request" in what and "acme/research" in what and "policy.apply" not in what
+    hospital = ROOT / "examples" / "policies" / "hospital"
+    open_images = ["who-can", "asset.read", "radiology", "-o", "json"]
+    answers = json.loads(run(*open_images, policy=hospital).stdout)
+    assert [(one["principal"], one["answer"]) for one in answers] == [("dr-rao@hospital.example", "if")], answers
+    assert "treatment" in answers[0]["condition"]
+    assert json.loads(run(*open_images, "--context", "purpose=play", policy=hospital).stdout) == []
+
+
+def test_cases_and_plans(folder):
+    for example in sorted((ROOT / "examples" / "policies").iterdir()):
+        done = run("policy", "test", example)
+        assert done.returncode == 0 and " 0 failed" in done.stdout, done
+    (folder / "cases.yaml").write_text(
+        "apiVersion: ringfence.dev/v1\nkind: Case\nmetadata: {name: wrong}\n"
+        "spec: {principal: admin, action: lease.request, resource: acme, expect: deny}\n")
+    done = run("policy", "test", folder)
+    assert done.returncode == 1 and "cases.yaml:1: wrong: expected deny, allowed" in done.stdout, done
+    assert "nobody may do more or less" in run("policy", "plan", SAMPLE, folder).stderr
+    (folder / "more.yaml").write_text(
+        "apiVersion: ringfence.dev/v1\nkind: Binding\nmetadata: {name: alice-audits}\n"
+        "spec: {principal: alice@acme.example, role: auditor, tenant: acme}\n")
+    changes = json.loads(run("policy", "plan", SAMPLE, folder, "-o", "json").stdout)["changes"]
+    assert changes and {one["principal"] for one in changes} == {"alice@acme.example"}
+    assert {one["before"] for one in changes} == {"no"} and {one["after"] for one in changes} == {"yes"}
