@@ -35,15 +35,15 @@ const CommandTable& AllCommands() {
   static const CommandTable kTable = [] {
     CommandTable table;
     for (CommandTable (*piece)() :
-         {RunCommands,         LeaseCommands,    StatusCommands,   TenantCommands,
-          NodeCommands,        GpuCommands,      ImageCommands,    AuditCommands,
-          AuditVerifyCommands, TokenCommands,    PolicyCommands,   NetworkCommands,
-          ProveCommands,       DaemonCommands,   BackupCommands,   CdiCommands,
-          DoctorCommands,      CedarCommands,    MigCommands,      PlaceCommands,
-          RuleCommands,        AssessCommands,   AdvisoryCommands, AnomalyCommands,
-          IntelCommands,       EventCommands,    AlertCommands,    CheckCommands,
-          RiskCommands,        BaselineCommands, ConfigCommands,   CompletionCommands,
-          HelpCommands}) {
+         {RunCommands,         LeaseCommands,    StatusCommands,      TenantCommands,
+          NodeCommands,        GpuCommands,      ImageCommands,       AuditCommands,
+          AuditVerifyCommands, TokenCommands,    PolicyCommands,      NetworkCommands,
+          ProveCommands,       DaemonCommands,   BackupCommands,      CdiCommands,
+          DoctorCommands,      CedarCommands,    MigCommands,         PlaceCommands,
+          RuleCommands,        AssessCommands,   AdvisoryCommands,    AnomalyCommands,
+          IntelCommands,       EventCommands,    AlertCommands,       CheckCommands,
+          RiskCommands,        BaselineCommands, AssessFleetCommands, ConfigCommands,
+          CompletionCommands,  HelpCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

@@ -39,6 +39,7 @@ CommandTable AssessCommands();
 CommandTable CheckCommands();
 CommandTable RiskCommands();
 CommandTable BaselineCommands();
+CommandTable AssessFleetCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 

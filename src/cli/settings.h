@@ -41,6 +41,7 @@ enum class Setting {
   kNodeMounts,
   kNodeImageVerifier,
   kNodeCdiDir,
+  kNodeAssessEvery,
   kPolicyFolder,
   kLogLevel,
   kLogFormat,
@@ -50,7 +51,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 30;
+inline constexpr std::size_t kSettingCount = 31;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

@@ -34,6 +34,7 @@ constexpr std::array kActionTable = {
     ActionFacts{Action::kEventRead, "event.read", ActionScope::kTenant},
     ActionFacts{Action::kAlertRead, "alert.read", ActionScope::kTenant},
     ActionFacts{Action::kAlertManage, "alert.manage", ActionScope::kTenant},
+    ActionFacts{Action::kAssessRead, "assess.read", ActionScope::kCluster},
 };
 
 constexpr bool InEnumOrder() {
@@ -45,7 +46,7 @@ constexpr bool InEnumOrder() {
   return true;
 }
 static_assert(InEnumOrder());
-static_assert(static_cast<std::size_t>(Action::kAlertManage) + 1 == kActionTable.size(),
+static_assert(static_cast<std::size_t>(Action::kAssessRead) + 1 == kActionTable.size(),
               "every action has a row");
 static_assert(kActionTable.size() <= 32, "ActionBits has 32 bits");
 
@@ -78,7 +79,7 @@ std::vector<Role> MakeBuiltInRoles() {
        {}},
       {"operator",
        {kNodeJoin, kGpuScrub, kNodeProve, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead,
-        kPolicyRead, kStatusRead, kEventRead, kAlertRead, kAlertManage},
+        kPolicyRead, kStatusRead, kEventRead, kAlertRead, kAlertManage, kAssessRead},
        {}},
       {"security", security, {}},
       {"service", {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs}, {}},

@@ -33,6 +33,7 @@ enum class Action {
   kEventRead,
   kAlertRead,
   kAlertManage,  // acknowledge and silence
+  kAssessRead,   // what checks found on nodes
 };
 std::string_view Name(Action action);  // "lease.request"
 

@@ -263,8 +263,8 @@ TEST(ScopeTest, ARoleBelowTheRootGivesNothingAboutTheCluster) {
   for (const Action action : AllActions()) {
     const std::string_view label = Name(action);
     const bool cluster = label == "node.join" || label == "gpu.scrub" || label == "node.prove" ||
-                         label == "audit.read" || label.starts_with("token.") ||
-                         label.starts_with("policy.");
+                         label == "audit.read" || label == "assess.read" ||
+                         label.starts_with("token.") || label.starts_with("policy.");
     const bool anywhere = label == "node.read" || label == "status.read";
     EXPECT_EQ((*policy)->Decide({"c", action, Path("t")}).allowed, !cluster) << label;
     EXPECT_EQ((*policy)->Decide({"c", action, Path("/")}).allowed, anywhere) << label;

@@ -21,6 +21,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/nodes/{node}", Door::kToken, Action::kNodeRead, false, GetNode},
     {"GET", "/v1/nodes/{node}/proofs", Door::kToken, Action::kNodeRead, false, GetProofs},
     {"POST", "/v1/nodes/{node}/proofs", Door::kToken, Action::kNodeProve, false, TakeProofs},
+    {"GET", "/v1/nodes/{node}/assessment", Door::kToken, Action::kAssessRead, false, GetAssessment},
+    {"GET", "/v1/assessments", Door::kToken, Action::kAssessRead, false, ListAssessments},
     {"POST", "/v1/node-tokens", Door::kToken, Action::kNodeJoin, false, CreateNodeToken},
     {"GET", "/v1/gpus", Door::kToken, Action::kNodeRead, false, ListGpus},
     {"POST", "/v1/gpus/{gpu}/scrub", Door::kToken, Action::kGpuScrub, false, ScrubGpu},
@@ -58,6 +60,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/agent/receipts", Door::kNode, {}, false, AgentReceipt},
     {"POST", "/v1/agent/cosignatures", Door::kNode, {}, false, AgentCosign},
     {"POST", "/v1/agent/incidents", Door::kNode, {}, false, AgentIncidents},
+    {"POST", "/v1/agent/assessment", Door::kNode, {}, false, AgentAssessment},
 };
 
 std::string_view TakeSegment(std::string_view& path) {
