@@ -235,6 +235,12 @@ Status Supervisor::StartAssess() {
   if (every == "off") {
     return {};
   }
+  if (const auto duration = ParseDuration(every);
+      !duration.has_value() || *duration < std::chrono::minutes(1)) {
+    return Error{Code::kInvalidArgument,
+                 "node.assess_every: \"" + every + "\" is no time of a minute at least",
+                 "write it as 6h, or off", "node.assess_every"};
+  }
   RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
   RINGFENCE_ASSIGN(const os::UniqueFd program, os::OpenRead(own));
   RINGFENCE_ASSIGN(const os::UniqueFd log, os::OpenAppend(StateFile("logs/assess.log")));

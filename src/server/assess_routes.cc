@@ -13,7 +13,11 @@ namespace {
 
 constexpr std::size_t kChecksMax = 2'000;
 constexpr std::size_t kDriftMax = 200;
-constexpr std::size_t kTold = 100;  // new failures, mended checks and drifts of one audit entry
+// Of one audit entry, which holds 64 KiB: the rest is in the assessment.
+constexpr std::size_t kFailuresTold = 50;
+constexpr std::size_t kMendedTold = 100;
+constexpr std::size_t kDriftTold = 30;
+constexpr std::size_t kValueTold = 160;
 constexpr std::size_t kSeenBytesMax = 300;
 constexpr Milliseconds kLeastApart{1000};
 constexpr std::string_view kResults[] = {"pass", "fail", "cannot tell", "not applicable"};
@@ -114,6 +118,15 @@ std::set<std::string> Before(const JsonObject& document, std::string_view list,
   return names;
 }
 
+// Bytes of ASCII, as baselines hold them; what is not is left out.
+std::string Short(const Json& text) {
+  std::string out;
+  for (const char c : std::string_view(text.as_string()).substr(0, kValueTold)) {
+    out += c >= 0x20 && c < 0x7f ? c : '?';
+  }
+  return out;
+}
+
 // What is new since the last time; of a first time only drift is.
 Status RecordNews(const Call& call, store::Connection& db, const Said& said,
                   const JsonObject& before) {
@@ -124,18 +137,19 @@ Status RecordNews(const Call& call, store::Connection& db, const Said& said,
   JsonArray mended;
   JsonArray drift;
   for (const auto& [id, check] : said.failing) {
-    if (!first && !failed.contains(id) && failures.size() < kTold) {
+    if (!first && !failed.contains(id) && failures.size() < kFailuresTold) {
       failures.push_back(check);
     }
   }
   for (const std::string& id : failed) {
-    if (said.passing.contains(id) && mended.size() < kTold) {
+    if (said.passing.contains(id) && mended.size() < kMendedTold) {
       mended.push_back(Json(id));
     }
   }
   for (const auto& [fact, change] : said.drift) {
-    if (!drifted.contains(fact) && drift.size() < kTold) {
-      drift.push_back(change);
+    if (!drifted.contains(fact) && drift.size() < kDriftTold) {
+      drift.push_back(JsonObject{
+          {"fact", fact}, {"was", Short(change.at("was"))}, {"is", Short(change.at("is"))}});
     }
   }
   if (failures.empty() && mended.empty() && drift.empty()) {
