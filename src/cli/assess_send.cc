@@ -3,7 +3,6 @@
 
 #include <thread>
 
-#include "agent/credentials.h"
 #include "assure/baseline.h"
 #include "base/code.h"
 #include "base/encoding.h"
@@ -101,18 +100,35 @@ Result<Json> Findings(Invocation& invocation) {
                          {"checks", std::move(checks)}});
 }
 
+// What the node's agent speaks to the server with; only root and the agent's user can read it.
+Result<net::ClientOptions> NodeIdentity(const Settings& settings) {
+  constexpr std::size_t kBytesMax = 256 * 1024;
+  const std::string path = settings.state() + "/node/agent/credentials.json";
+  RINGFENCE_ASSIGN(const std::string text, os::ReadText(path, kBytesMax));
+  RINGFENCE_ASSIGN(const Json json, ParseJson(text, kBytesMax));
+  RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json));
+  net::ClientOptions options;
+  RINGFENCE_ASSIGN(options.address, reader.String("server", 2048));
+  RINGFENCE_ASSIGN(options.ca_pem, reader.String("ca", kBytesMax));
+  RINGFENCE_ASSIGN(options.certificate_chain_pem, reader.String("certificate", kBytesMax));
+  RINGFENCE_ASSIGN(options.private_key_pem, reader.String("key", kBytesMax));
+  if (settings.Given(Setting::kClientServer)) {
+    options.address = settings.Text(Setting::kClientServer);  // it has moved since
+  }
+  return options;
+}
+
 Result<std::string> SendOnce(Invocation& invocation) {
-  const std::string path = invocation.settings.state() + "/node/agent/credentials.json";
-  auto credentials = agent::LoadCredentials(path);
-  if (!credentials.has_value()) {
-    Error error = credentials.error();
+  const auto identity = NodeIdentity(invocation.settings);
+  if (!identity.has_value()) {
+    Error error = identity.error();
     if (error.code == Code::kNotFound) {
       error.hint = "run it on a node that has joined, as root, with its --state DIR";
     }
     return error;
   }
   RINGFENCE_ASSIGN(const Json body, Findings(invocation));
-  RINGFENCE_ASSIGN(const auto client, net::Client::Create(agent::OptionsFor(*credentials)));
+  RINGFENCE_ASSIGN(const auto client, net::Client::Create(*identity));
   RINGFENCE_ASSIGN(const net::Response response, client->Send({.method = "POST",
                                                                .target = "/v1/agent/assessment",
                                                                .body = CanonicalJson(body)}));

@@ -246,7 +246,8 @@ Status Supervisor::StartAssess() {
   RINGFENCE_ASSIGN(const os::UniqueFd log, os::OpenAppend(StateFile("logs/assess.log")));
   os::SpawnOptions spawn;
   spawn.exec_fd = program.get();
-  spawn.arguments = {"ringfence", "assess", "send", "--every", every};
+  RINGFENCE_ASSIGN(const Connection local, ReadContext(ContextPath(settings_)));
+  spawn.arguments = {"ringfence", "assess", "send", "--every", every, "--server", local.server};
   spawn.environment = EnvironmentFor(settings_, settings_.state());
   spawn.fds = {{log.get(), 1}, {log.get(), 2}};
   spawn.new_session = true;
