@@ -71,7 +71,7 @@ def test_a_node_is_assessed_by_itself_and_new_failures_become_events(ringfence, 
     marker.write_text("x")
     send(ringfence, checks)
     [entry] = ringfence.json("audit", "list", "--action", "node.assess")
-    assert [one["id"] for one in entry["detail"]["new_failures"]] == ["probe-file"]
+    assert [one["id"] for one in entry["entry"]["detail"]["new_failures"]] == ["probe-file"]
 
     def events():
         return [json.loads(line) for line in ringfence.ok("event", "search", "--log", "assess", "--output", "json").splitlines()]
