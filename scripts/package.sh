@@ -60,6 +60,9 @@ put_configuration() {
   for file in content/risk/*; do
     put 0644 "$file" "/usr/share/ringfence/risk/${file##*/}"
   done
+  for file in content/controls/*; do
+    put 0644 "$file" "/usr/share/ringfence/controls/${file##*/}"
+  done
   for file in content/mappings/*; do
     put 0644 "$file" "/usr/share/ringfence/mappings/${file##*/}"
   done

@@ -31,7 +31,6 @@ constexpr std::array kFacts = {
     Fact{10, 32},
     Fact{12, 65536},
     Fact{13, 1980000},
-    Fact{16, kMultiprocessors},
     Fact{17, 0},
     Fact{18, 0},
     Fact{19, 1},
@@ -71,6 +70,9 @@ CuResult PutAttribute(const gpu::SimulatedGpu& gpu, int attribute, int* value) {
   switch (attribute) {
     case cuda::kEccEnabled:
       *value = gpu.ecc.value_or(false) ? 1 : 0;
+      return cuda::kSuccess;
+    case cuda::kMultiprocessors:
+      *value = static_cast<int>(MultiprocessorsOf(gpu));
       return cuda::kSuccess;
     case cuda::kPciBus:
       *value = static_cast<int>(pci.bus);

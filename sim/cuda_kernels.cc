@@ -150,9 +150,9 @@ CuResult RunOnChip(const SimLaunch& launch) {
       std::uint64_t{shared_words} * sizeof(std::uint32_t) > launch.shared_bytes) {
     return cuda::kIllegalAddress;
   }
+  const std::uint32_t all = MultiprocessorsOf(launch.gpu->gpu);
   const std::uint32_t usable =
-      kMultiprocessors -
-      std::min<std::uint32_t>(launch.gpu->gpu.hidden_multiprocessors, kMultiprocessors - 1);
+      all - std::min<std::uint32_t>(launch.gpu->gpu.hidden_multiprocessors, all - 1);
   for (unsigned int block = 0; block < launch.blocks; ++block) {
     for (unsigned int warp = 0; warp < kernels::kWarps; ++warp) {
       tallies[block * kernels::kWarps + warp] = {block % usable, 1, 0, 0, 0};

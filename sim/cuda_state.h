@@ -52,7 +52,10 @@ struct CudaGpu {
 };
 
 // An H200's, for attributes and kernels alike.
-inline constexpr int kMultiprocessors = 132;
+inline constexpr std::uint32_t kMultiprocessors = 132;
+inline std::uint32_t MultiprocessorsOf(const gpu::SimulatedGpu& gpu) {
+  return gpu.slice.has_value() ? gpu.slice->multiprocessors : kMultiprocessors;
+}
 inline constexpr int kBlockSharedBytesMax = 232448;
 inline constexpr int kBlockSharedBytesDefault = 49152;
 

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "cuda_state.h"
+#include "mig_state.h"
 
 using ringfence::gpu::cuda::CuResult;
 namespace cuda = ringfence::gpu::cuda;
@@ -109,6 +110,27 @@ bool ProcessIsFree() {
   return local >= 0 && named;
 }
 
+// A GPU in MIG mode is no device; of all MIG devices a process gets the first whose capabilities
+// it can open, and no whole GPU beside it.
+std::vector<gpu::SimulatedGpu> Usable(const Driver& driver) {
+  std::vector<gpu::SimulatedGpu> whole;
+  for (const gpu::SimulatedGpu& gpu : driver.gpus) {
+    const MigState mig = ReadMigState(driver.root, gpu);
+    if (!mig.enabled) {
+      whole.push_back(gpu);
+      continue;
+    }
+    for (const MigInstance& instance : mig.instances) {
+      for (const MigCompute& compute : instance.computes) {
+        if (MayUse(driver.devices, gpu, instance, compute)) {
+          return {SliceOf(gpu, instance, compute)};
+        }
+      }
+    }
+  }
+  return whole;
+}
+
 CuResult Start(CudaState& state) {
   if (!state.Load()) {
     return cuda::kNoDevice;
@@ -125,8 +147,11 @@ CuResult Start(CudaState& state) {
   if (!ProcessIsFree()) {
     return cuda::kOperatingSystem;
   }
-  for (const gpu::SimulatedGpu& gpu : state.driver->gpus) {
+  for (const gpu::SimulatedGpu& gpu : Usable(*state.driver)) {
     state.gpus.push_back({gpu, nullptr, nullptr, 0, gpu.shared_residue_bytes});
+  }
+  if (state.gpus.empty()) {
+    return cuda::kNoDevice;
   }
   state.ready = true;
   return cuda::kSuccess;

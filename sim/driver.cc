@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
 #include <memory>
@@ -54,10 +55,69 @@ bool IsFolder(const std::string& path) {
   return stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
+std::uint64_t WrittenMs(const std::string& path) {
+  struct stat facts{};
+  if (stat(path.c_str(), &facts) != 0) {
+    return 0;
+  }
+  return static_cast<std::uint64_t>(facts.st_mtim.tv_sec) * 1000 +
+         static_cast<std::uint64_t>(facts.st_mtim.tv_nsec) / 1'000'000;
+}
+
+std::size_t StepsCome(const gpu::Scenario& scenario, std::uint64_t elapsed_ms) {
+  std::size_t steps = 0;
+  for (const gpu::SimulatedGpu& gpu : scenario.gpus) {
+    for (const gpu::TimelineStep& step : gpu.timeline) {
+      steps += static_cast<std::uint64_t>(step.after.count()) <= elapsed_ms ? 1U : 0U;
+    }
+  }
+  return steps;
+}
+
 }  // namespace
 
-int OpenNode(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+std::uint64_t NowMs() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                        std::chrono::system_clock::now().time_since_epoch())
+                                        .count());
+}
+
+bool Driver::Follow() {
+  constexpr std::uint64_t kLookEveryMs = 20;
+  const std::uint64_t now = NowMs();
+  if (now >= looked_ms_ && now - looked_ms_ < kLookEveryMs) {
+    return false;
+  }
+  looked_ms_ = now;
+  const std::string path = root + "/scenario.json";
+  const std::uint64_t written = WrittenMs(path);
+  bool changed = false;
+  if (written != written_ms) {
+    const auto text = ReadWhole(path, gpu::kScenarioBytesMax);
+    auto read = text.has_value() ? gpu::ParseScenario(*text) : Result<gpu::Scenario>(text.error());
+    if (!read.has_value()) {
+      return false;  // half written; the next look sees it whole
+    }
+    as_written_ = std::move(*read);
+    written_ms = written;
+    changed = true;
+  }
+  const std::uint64_t elapsed = now > written_ms ? now - written_ms : 0;
+  const std::size_t steps = StepsCome(as_written_, elapsed);
+  if (!changed && steps == steps_) {
+    return false;
+  }
+  steps_ = steps;
+  auto at = gpu::ScenarioAt(as_written_, std::chrono::milliseconds(elapsed));
+  if (!at.has_value()) {
+    return false;
+  }
+  scenario = std::move(*at);
+  return true;
+}
+
+int OpenNode(const std::string& path, Use use) {
+  const int fd = open(path.c_str(), (use == Use::kRead ? O_RDONLY : O_RDWR) | O_CLOEXEC);
   if (fd >= 0) {
     (void)close(fd);
     return 0;
@@ -68,10 +128,11 @@ int OpenNode(const std::string& path) {
 Result<Driver> Driver::Load(const void* symbol) {
   Driver driver;
   RINGFENCE_ASSIGN(driver.root, RootOf(symbol));
-  RINGFENCE_ASSIGN(const std::string text,
-                   ReadWhole(driver.root + "/scenario.json", gpu::kScenarioBytesMax));
-  RINGFENCE_ASSIGN(driver.scenario, gpu::ParseScenario(text));
+  if (!driver.Follow()) {
+    return Error{Code::kCorrupt, "cannot read " + driver.root + "/scenario.json"};
+  }
   const std::string folder = IsFolder(driver.root + "/dev") ? driver.root + "/dev" : "/dev";
+  driver.devices = folder;
   driver.control_errno = OpenNode(folder + "/nvidiactl");
   driver.uvm_errno = OpenNode(folder + "/nvidia-uvm");
   for (const gpu::SimulatedGpu& gpu : driver.scenario.gpus) {

@@ -18,17 +18,31 @@ namespace ringfence::sim {
 //
 // In a box the file is a real node of a major that no driver serves, so the kernel's answer to an
 // open that the device cgroup lets through is ENXIO. That counts as open.
-int OpenNode(const std::string& path);
+enum class Use { kRead, kReadWrite };  // capabilities are opened for reading
+int OpenNode(const std::string& path, Use use = Use::kReadWrite);
+
+// Milliseconds since 1970.
+std::uint64_t NowMs();
 
 struct Driver {
   std::string root;
-  gpu::Scenario scenario;
+  std::string devices;                  // the folder of the device files
+  gpu::Scenario scenario;               // as it is now
+  std::uint64_t written_ms = 0;         // when its file was written: where its timelines begin
   int control_errno = 0;                // of nvidiactl
   int uvm_errno = 0;                    // of nvidia-uvm
   std::vector<gpu::SimulatedGpu> gpus;  // those whose device file opens, in order
 
   // Reads the root that the library holding `symbol` was loaded from: <root>/lib/<library>.
   static Result<Driver> Load(const void* symbol);
+  // The scenario as it is now: its file may have been written again, or a timeline moved on. Looks
+  // at most every few milliseconds; true when something changed.
+  bool Follow();
+
+ private:
+  gpu::Scenario as_written_;
+  std::uint64_t looked_ms_ = 0;
+  std::size_t steps_ = 0;  // of all timelines, that have come
 };
 
 // Counts calls, so that a scenario can make the third one fail. Any thread.

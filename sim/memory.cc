@@ -109,7 +109,7 @@ int InformationFd(const std::string& root, const gpu::SimulatedGpu& gpu) {
 
 std::unique_ptr<GpuMemory> GpuMemory::Open(const std::string& root, const gpu::SimulatedGpu& gpu) {
   const int information = InformationFd(root, gpu);
-  const int memory = OpenFiles().Get(gpu::MemoryPath(root, gpu.uuid), O_RDWR);
+  const int memory = OpenFiles().Get(gpu::MemoryPath(root, gpu), O_RDWR);
   if (information < 0 || memory < 0) {
     return nullptr;
   }

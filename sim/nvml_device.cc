@@ -5,6 +5,7 @@
 #include <map>
 
 #include "memory.h"
+#include "mig_state.h"
 #include "nvml_state.h"
 
 using ringfence::gpu::nvml::Return;
@@ -44,6 +45,25 @@ std::map<unsigned int, unsigned long long> Processes(const Card& card) {
     }
   }
   return processes;
+}
+
+// With which instance each is on; a card that is cut has those of all its instances.
+std::vector<nvml::ProcessInfo> ProcessesOf(const Card& card) {
+  constexpr unsigned int kNoInstance = 0xffffffffU;
+  std::vector<nvml::ProcessInfo> found;
+  const auto add = [&](const Card& one) {
+    const auto& slice = one.gpu.slice;
+    for (const auto& [pid, bytes] : Processes(one)) {
+      found.push_back({pid, bytes, slice ? slice->gpu_instance : kNoInstance,
+                       slice ? slice->compute_instance : kNoInstance});
+    }
+  };
+  add(card);
+  for (const Card* slice :
+       card.parent == nullptr ? ListSlices(State(), &card) : std::vector<Card*>()) {
+    add(*slice);
+  }
+  return found;
 }
 
 Return PutMode(const std::optional<bool>& mode, unsigned int* current, unsigned int* pending) {
@@ -170,14 +190,18 @@ RINGFENCE_EXPORT Return nvmlDeviceGetTotalEccErrors(nvml::Device device, int typ
 RINGFENCE_EXPORT Return nvmlDeviceGetMigMode(nvml::Device device, unsigned int* current,
                                              unsigned int* pending) {
   return sim::OnDevice("nvmlDeviceGetMigMode", device, [&](const Card& card) {
-    return sim::PutMode(card.gpu.mig, current, pending);
+    std::optional<bool> mode = card.gpu.mig;
+    if (mode.has_value()) {
+      mode = sim::ReadMigState(sim::State().driver->root, card.gpu).enabled;
+    }
+    return sim::PutMode(mode, current, pending);
   });
 }
 
 RINGFENCE_EXPORT Return nvmlDeviceGetUtilizationRates(nvml::Device device,
                                                       nvml::Utilization* rates) {
   return sim::OnDevice("nvmlDeviceGetUtilizationRates", device, [&](const Card& card) {
-    return sim::Put(rates, {card.gpu.utilization_percent, 0});
+    return sim::Put(rates, {card.gpu.utilization_percent, card.gpu.signals.memory_busy_percent});
   });
 }
 
@@ -207,16 +231,13 @@ RINGFENCE_EXPORT Return nvmlDeviceGetComputeRunningProcesses_v3(nvml::Device dev
     if (count == nullptr || (*count > 0 && processes == nullptr)) {
       return nvml::kInvalidArgument;
     }
-    constexpr unsigned int kNoInstance = 0xffffffffU;  // the card is not cut into slices
-    const auto found = sim::Processes(card);
+    const std::vector<nvml::ProcessInfo> found = sim::ProcessesOf(card);
     const unsigned int room = *count;
     *count = static_cast<unsigned int>(found.size());
     if (room < found.size()) {
       return nvml::kInsufficientSize;
     }
-    for (const auto& [pid, bytes] : found) {
-      *processes++ = {pid, bytes, kNoInstance, kNoInstance};
-    }
+    std::copy(found.begin(), found.end(), processes);
     return nvml::kSuccess;
   });
 }

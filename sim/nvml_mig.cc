@@ -1,10 +1,9 @@
-// NVML stand-in: the shapes that a GPU can be cut into. The H200's are those a real one reported
-// (tests/vectors/h200/nvml.txt); no other model's are known here.
+// NVML stand-in: the shapes that a GPU can be cut into, by the boards of gpu/mig_board.h. The
+// H200's are held against what a real one reported (tests/vectors/h200/nvml.txt).
 
-#include <array>
 #include <cstring>
-#include <span>
 
+#include "mig_state.h"
 #include "nvml_state.h"
 
 using ringfence::gpu::nvml::Return;
@@ -14,67 +13,47 @@ namespace sim = ringfence::sim;
 namespace ringfence::sim {
 namespace {
 
-constexpr unsigned int kLookupsMax = 17;
-
-struct Profile {
-  unsigned int lookup;  // the number that profiles are asked for by; `id` is another
-  unsigned int id;
-  unsigned int slices;
-  unsigned int instances;
-  unsigned int multiprocessors;
-  unsigned int copy_engines;
-  unsigned int decoders;
-  unsigned int jpegs;
-  unsigned int ofas;
-  unsigned long long memory_mb;
-  const char* name;
-  unsigned int placement_size;
-  unsigned int starts[7];
-  unsigned int start_count;
-};
-
-constexpr std::array kH200 = {
-    Profile{0, 19, 1, 7, 16, 1, 1, 1, 0, 16384, "MIG 1g.18gb", 1, {0, 1, 2, 3, 4, 5, 6}, 7},
-    Profile{1, 14, 2, 3, 32, 2, 2, 2, 0, 33280, "MIG 2g.35gb", 2, {0, 2, 4}, 3},
-    Profile{2, 9, 3, 2, 60, 3, 3, 3, 0, 71424, "MIG 3g.71gb", 4, {0, 4}, 2},
-    Profile{3, 5, 4, 1, 64, 4, 4, 4, 0, 71424, "MIG 4g.71gb", 4, {0}, 1},
-    Profile{4, 0, 7, 1, 132, 8, 7, 7, 1, 143360, "MIG 7g.141gb", 8, {0}, 1},
-    Profile{7, 20, 1, 1, 16, 1, 1, 1, 1, 16384, "MIG 1g.18gb+me", 1, {0, 1, 2, 3, 4, 5, 6}, 7},
-    Profile{9, 15, 1, 4, 26, 1, 1, 1, 0, 33280, "MIG 1g.35gb", 2, {0, 2, 4, 6}, 4},
-};
-
-std::span<const Profile> ProfilesOf(const gpu::SimulatedGpu& gpu) {
-  return gpu.model == "NVIDIA H200" && gpu.mig.has_value() ? std::span<const Profile>(kH200)
-                                                           : std::span<const Profile>();
+// The number that a profile is looked up by; its `id` is another.
+unsigned int LookupOf(const gpu::MigProfile& profile) {
+  constexpr unsigned int kBySlices[] = {99, 0, 1, 2, 3, 99, 6, 4, 5};
+  if (profile.media) {
+    return profile.compute_slices == 1 ? 7 : 8;
+  }
+  return profile.compute_slices == 1 && profile.slices == 2 ? 9 : kBySlices[profile.compute_slices];
 }
 
-// Runs `put` with the profile that `lookup` asks for.
+// Runs `put` with the board and the profile that `lookup` asks for.
 template <typename PutProfile>
 Return OnProfile(const gpu::SimulatedGpu& gpu, unsigned int lookup, PutProfile put) {
-  if (lookup >= kLookupsMax) {
+  if (lookup >= nvml::kGpuInstanceProfiles) {
     return nvml::kInvalidArgument;
   }
-  for (const Profile& profile : ProfilesOf(gpu)) {
-    if (profile.lookup == lookup) {
-      return put(profile);
+  if (const gpu::MigBoard* board = BoardOf(gpu)) {
+    for (const gpu::MigProfile& profile : board->profiles) {
+      if (LookupOf(profile) == lookup) {
+        return put(*board, profile);
+      }
     }
   }
   return nvml::kNotSupported;
 }
 
 template <typename Info>
-void Describe(const Profile& profile, Info& info) {
+void Describe(const gpu::MigBoard& board, const gpu::MigProfile& profile, Info& info) {
+  const bool whole = profile.slices == board.slices;
   info.id = profile.id;
-  info.slices = profile.slices;
-  info.instances = profile.instances;
-  info.multiprocessors = profile.multiprocessors;
-  info.copy_engines = profile.copy_engines;
-  info.decoders = profile.decoders;
+  info.slices = profile.compute_slices;
+  info.instances = profile.count_max;
+  info.multiprocessors = profile.processors;
+  info.copy_engines = whole ? board.slices : profile.compute_slices;
+  info.decoders = profile.compute_slices;
   info.encoders = 0;
-  info.jpegs = profile.jpegs;
-  info.ofas = profile.ofas;
-  info.memory_mb = profile.memory_mb;
+  info.jpegs = profile.compute_slices;
+  info.ofas = whole || profile.media ? 1 : 0;
+  info.memory_mb = profile.memory_mib;
 }
+
+std::string NameOf(const gpu::MigProfile& profile) { return "MIG " + profile.name; }
 
 }  // namespace
 }  // namespace ringfence::sim
@@ -83,7 +62,8 @@ using Card = nvml::DeviceOpaque;
 
 RINGFENCE_EXPORT Return nvmlDeviceGetMaxMigDeviceCount(nvml::Device device, unsigned int* count) {
   return sim::OnDevice("nvmlDeviceGetMaxMigDeviceCount", device, [&](const Card& card) {
-    return sim::Put(count, sim::ProfilesOf(card.gpu).empty() ? 0U : 7U);
+    return sim::Put(
+        count, sim::BoardOf(card.gpu) == nullptr ? 0U : sim::BoardOf(card.gpu)->compute_slices);
   });
 }
 
@@ -94,9 +74,9 @@ RINGFENCE_EXPORT Return nvmlDeviceGetGpuInstanceProfileInfo(nvml::Device device,
     if (info == nullptr) {
       return nvml::kInvalidArgument;
     }
-    return sim::OnProfile(card.gpu, profile, [&](const sim::Profile& found) {
+    return sim::OnProfile(card.gpu, profile, [&](const auto& board, const auto& found) {
       *info = {};
-      sim::Describe(found, *info);
+      sim::Describe(board, found, *info);
       return nvml::kSuccess;
     });
   });
@@ -115,16 +95,16 @@ RINGFENCE_EXPORT Return nvmlDeviceGetGpuInstanceProfileInfoV(nvml::Device device
         version != nvml::StructVersion<nvml::GpuInstanceProfileV3>(3)) {
       return nvml::kInvalidArgument;  // as the real one answers (driver 580)
     }
-    return sim::OnProfile(card.gpu, profile, [&](const sim::Profile& found) {
+    return sim::OnProfile(card.gpu, profile, [&](const auto& board, const auto& found) {
       if (version == nvml::StructVersion<nvml::GpuInstanceProfileV2>(2)) {
-        sim::Describe(found, *info);
+        sim::Describe(board, found, *info);
         info->p2p = 0;
-        (void)std::snprintf(info->name, sizeof info->name, "%s", found.name);
+        (void)std::snprintf(info->name, sizeof info->name, "%s", sim::NameOf(found).c_str());
       } else {
         nvml::GpuInstanceProfileV3 third{};
         third.version = version;
-        sim::Describe(found, third);
-        (void)std::snprintf(third.name, sizeof third.name, "%s", found.name);
+        sim::Describe(board, found, third);
+        (void)std::snprintf(third.name, sizeof third.name, "%s", sim::NameOf(found).c_str());
         std::memcpy(static_cast<void*>(info), &third, sizeof third);
       }
       return nvml::kSuccess;
@@ -135,26 +115,24 @@ RINGFENCE_EXPORT Return nvmlDeviceGetGpuInstanceProfileInfoV(nvml::Device device
 RINGFENCE_EXPORT Return nvmlDeviceGetGpuInstancePossiblePlacements_v2(
     nvml::Device device, unsigned int profile_id, nvml::GpuInstancePlacement* placements,
     unsigned int* count) {
-  return sim::OnDevice("nvmlDeviceGetGpuInstancePossiblePlacements_v2", device,
-                       [&](const Card& card) {
-                         if (count == nullptr) {
-                           return nvml::kInvalidArgument;
-                         }
-                         for (const sim::Profile& profile : sim::ProfilesOf(card.gpu)) {
-                           if (profile.id != profile_id) {
-                             continue;
-                           }
-                           if (placements != nullptr) {
-                             if (*count < profile.start_count) {
-                               return nvml::kInsufficientSize;
-                             }
-                             for (unsigned int i = 0; i < profile.start_count; ++i) {
-                               placements[i] = {profile.starts[i], profile.placement_size};
-                             }
-                           }
-                           *count = profile.start_count;
-                           return nvml::kSuccess;
-                         }
-                         return nvml::kInvalidArgument;
-                       });
+  constexpr const char* kName = "nvmlDeviceGetGpuInstancePossiblePlacements_v2";
+  return sim::OnDevice(kName, device, [&](const Card& card) {
+    const ringfence::gpu::MigBoard* board = sim::BoardOf(card.gpu);
+    const auto* profile = board == nullptr ? nullptr : sim::ProfileOf(*board, profile_id);
+    if (count == nullptr || profile == nullptr) {
+      return nvml::kInvalidArgument;
+    }
+    const auto places = static_cast<unsigned int>(profile->starts.size());
+    if (placements != nullptr) {
+      if (*count < places) {
+        return nvml::kInsufficientSize;
+      }
+      for (unsigned int i = 0; i < places; ++i) {
+        const unsigned int off = card.gpu.mig_lies && profile->slices < board->slices ? 1 : 0;
+        placements[i] = {profile->starts[i] + off, profile->slices};
+      }
+    }
+    *count = places;
+    return nvml::kSuccess;
+  });
 }

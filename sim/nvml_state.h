@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "driver.h"
 #include "export.h"
@@ -20,6 +21,18 @@ struct DeviceOpaque {
   SimulatedGpu gpu;
   unsigned int index = 0;
   bool live = false;  // of the present nvmlInit
+  // Of a MIG device, which `gpu` then describes.
+  DeviceOpaque* parent = nullptr;
+};
+
+struct GpuInstanceOpaque {
+  DeviceOpaque* device = nullptr;
+  unsigned int id = 0;
+};
+
+struct ComputeInstanceOpaque {
+  GpuInstanceOpaque* instance = nullptr;
+  unsigned int id = 0;
 };
 
 }  // namespace ringfence::gpu::nvml
@@ -32,11 +45,18 @@ struct NvmlState {
   std::mutex mutex;
   unsigned int inits = 0;
   std::optional<Driver> driver;
-  std::deque<nvml::DeviceOpaque> devices;
+  std::deque<nvml::DeviceOpaque> devices;  // MIG devices too, each from when it was asked for
+  std::deque<nvml::GpuInstanceOpaque> instances;
+  std::deque<nvml::ComputeInstanceOpaque> computes;
   FailurePlan failures;
 };
 
 NvmlState& State();
+
+// Brings the MIG devices up to what is there now; those that this process may see, of `card` or of
+// all. Under the lock.
+std::vector<nvml::DeviceOpaque*> ListSlices(NvmlState& state,
+                                            const nvml::DeviceOpaque* card = nullptr);
 
 // Copies `text` with its end, as NVML's functions that fill a caller's buffer do.
 inline nvml::Return CopyText(const std::string& text, char* into, unsigned int bytes) {
@@ -59,6 +79,9 @@ nvml::Return Put(Value* into, Value value) {
   return nvml::kSuccess;
 }
 
+// What the scenario says of the GPUs now.
+void Follow(NvmlState& state);
+
 // Runs `answer` under the lock, after nvmlInit and unless the scenario fails `function`.
 template <typename Answer>
 nvml::Return OnSystem(const char* function, Answer answer) {
@@ -67,15 +90,20 @@ nvml::Return OnSystem(const char* function, Answer answer) {
   if (state.inits == 0) {
     return nvml::kUninitialized;
   }
+  Follow(state);
   if (const int code = state.failures.Next(state.driver->scenario.nvml_failures, "", function)) {
     return static_cast<nvml::Return>(code);
   }
   return answer(state);
 }
 
+// Waits, without the lock, as long as the scenario says that the GPU hangs.
+void WaitWhileHung(nvml::Device device);
+
 // The same for a function of one GPU.
 template <typename Answer>
 nvml::Return OnDevice(const char* function, nvml::Device device, Answer answer) {
+  WaitWhileHung(device);
   return OnSystem(function, [&](NvmlState& state) {
     for (const nvml::DeviceOpaque& known : state.devices) {
       if (&known != device || !known.live) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "memory.h"
 #include "nvml_state.h"
@@ -15,6 +17,41 @@ namespace ringfence::sim {
 NvmlState& State() {
   static NvmlState state;
   return state;
+}
+
+void Follow(NvmlState& state) {
+  if (!state.driver->Follow()) {
+    return;
+  }
+  for (nvml::DeviceOpaque& device : state.devices) {
+    for (const gpu::SimulatedGpu& gpu : state.driver->scenario.gpus) {
+      if (gpu.uuid == device.gpu.uuid) {
+        device.gpu = gpu;
+      }
+    }
+  }
+}
+
+void WaitWhileHung(nvml::Device device) {
+  constexpr std::chrono::milliseconds kLook{20};
+  NvmlState& state = State();
+  for (;;) {
+    {
+      const std::lock_guard lock(state.mutex);
+      if (state.inits == 0) {
+        return;
+      }
+      Follow(state);
+      const bool hangs =
+          std::any_of(state.devices.begin(), state.devices.end(), [&](const auto& known) {
+            return &known == device && known.live && known.gpu.signals.hang;
+          });
+      if (!hangs) {
+        return;
+      }
+    }
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 namespace {
@@ -133,6 +170,8 @@ RINGFENCE_EXPORT const char* nvmlErrorString(Return code) {
       return "In use by another client";
     case 20:
       return "Insufficient Memory";
+    case 23:
+      return "Insufficient Resources";
     case 25:
       return "Argument version mismatch";
     default:
@@ -190,7 +229,9 @@ RINGFENCE_EXPORT Return nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvml::
     if (device == nullptr || index >= state.driver->gpus.size()) {
       return nvml::kInvalidArgument;
     }
-    return sim::FindDevice(state, device, [&](const auto& one) { return one.index == index; });
+    return sim::FindDevice(state, device, [&](const auto& one) {
+      return one.parent == nullptr && one.index == index;
+    });
   });
 }
 
@@ -199,6 +240,7 @@ RINGFENCE_EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, nvml::Device
     if (uuid == nullptr || device == nullptr) {
       return nvml::kInvalidArgument;
     }
+    sim::ListSlices(state);
     return sim::FindDevice(state, device, [&](const auto& one) { return one.gpu.uuid == uuid; });
   });
 }
@@ -218,8 +260,9 @@ RINGFENCE_EXPORT Return nvmlDeviceGetHandleByPciBusId_v2(const char* address,
     }
     char wanted[32];
     (void)std::snprintf(wanted, sizeof wanted, "%08X:%02X:%02X.0", domain, bus, slot);
-    return sim::FindDevice(state, device,
-                           [&](const auto& one) { return one.gpu.pci_address == wanted; });
+    return sim::FindDevice(state, device, [&](const auto& one) {
+      return one.parent == nullptr && one.gpu.pci_address == wanted;
+    });
   });
 }
 

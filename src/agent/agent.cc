@@ -5,6 +5,7 @@
 #include "agent/credentials.h"
 #include "agent/lease_runner.h"
 #include "agent/link.h"
+#include "agent/telemetry.h"
 #include "audit/note.h"
 #include "base/encoding.h"
 #include "crypto/dsse.h"
@@ -28,6 +29,7 @@ struct Node {
   CredentialHolder& holder;
   Surroundings& surroundings;
   LeaseRunner& runner;
+  Telemetry* telemetry;     // null: there is none
   audit::Witness& witness;  // the work thread's, but for seen()
   std::atomic<std::uint64_t> witnessed{0};
   std::atomic<bool> report_now{false};
@@ -234,6 +236,9 @@ void Renewal(Node& node, Link& link) {
       if (reported.has_value() && work == nullptr) {
         os::NotifyManager("STATUS=reports to " + node.holder.Get().server);
         work = around.Launch([&node](const std::stop_token& stop) { Work(node, stop); });
+        if (node.telemetry != nullptr) {
+          node.telemetry->Start();
+        }
       }
       if (!reported.has_value()) {
         if (!node.jailer.Hello().has_value()) {
@@ -255,8 +260,13 @@ void Renewal(Node& node, Link& link) {
 Status Tend(const NodeParts& parts) {
   LeaseRunner runner(parts.jailer, parts.surroundings);
   RINGFENCE_TRY(runner.Recover());
+  std::unique_ptr<Telemetry> telemetry;
+  if (!parts.telemetry_folder.empty()) {
+    RINGFENCE_ASSIGN(telemetry,
+                     Telemetry::Open(parts.telemetry_folder, parts.jailer, parts.surroundings));
+  }
   Node node{parts.name, parts.credentials_path, parts.jailer, parts.holder, parts.surroundings,
-            runner,     parts.witness};
+            runner,     telemetry.get(),        parts.witness};
   node.witnessed = parts.witness.seen().size;
   Loop(node);
 }

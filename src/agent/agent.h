@@ -32,6 +32,7 @@ struct NodeParts {
   CredentialHolder& holder;
   audit::Witness& witness;
   Surroundings& surroundings;
+  std::string telemetry_folder = {};  // where its spool is; empty: GPUs are not watched
 };
 // Takes up what an earlier agent left, then reports and obeys. Returns only when it could not
 // begin; it ends with Surroundings::Exit.

@@ -104,7 +104,8 @@ Status Run(const AgentOptions& options) {
   CredentialHolder holder(credentials);
   RINGFENCE_TRY(jailer->Hello());
   ProcessSurroundings surroundings(holder);
-  return Tend({options.node, credentials_path, *jailer, holder, witness, surroundings});
+  return Tend({options.node, credentials_path, *jailer, holder, witness, surroundings,
+               options.state_folder + "/telemetry"});
 }
 
 }  // namespace ringfence::agent

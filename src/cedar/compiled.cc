@@ -169,6 +169,28 @@ std::uint32_t NumberTable::Find(std::uint32_t type, std::string_view id) const {
   return kNone;
 }
 
+std::uint64_t NumberTable::Warm(std::uint32_t type, std::string_view id) const {
+  const std::uint64_t hash = Hash(type, id);
+  if (!slots_.empty()) {
+    __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
+  }
+  return hash;
+}
+
+std::uint32_t NumberTable::Guess(std::uint64_t hash) const {
+  if (slots_.empty()) {
+    return kNone;
+  }
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t slot = hash & mask; slots_[slot].index != kNone; slot = (slot + 1) & mask) {
+    if (slots_[slot].tag == static_cast<std::uint32_t>(hash >> 32U)) {
+      __builtin_prefetch(&names_[slots_[slot].index]);
+      return base_ + slots_[slot].index;
+    }
+  }
+  return kNone;
+}
+
 void NumberTable::Put(std::uint64_t hash, std::uint32_t index) {
   const std::size_t mask = slots_.size() - 1;
   std::size_t slot = hash & mask;

@@ -120,6 +120,10 @@ class NumberTable {
   std::uint32_t FindType(std::string_view type) const;  // kNone: never seen
   std::uint32_t AddType(std::string_view type, Bump& bump);
   std::uint32_t Find(std::uint32_t type, std::string_view id) const;
+  // Find in two steps, so that several can wait for memory together: where it begins, then the
+  // number that it will most likely end with (kNone: none), without a look at the name.
+  std::uint64_t Warm(std::uint32_t type, std::string_view id) const;
+  std::uint32_t Guess(std::uint64_t hash) const;
   std::uint32_t Add(std::uint32_t type, std::string_view id, Bump& bump);
   std::uint32_t types() const { return type_base_ + static_cast<std::uint32_t>(types_.size()); }
   std::uint32_t size() const { return base_ + static_cast<std::uint32_t>(names_.size()); }

@@ -32,26 +32,47 @@ class Decider {
     action_in_others_ = action != nullptr && action->ancestor_count > 0;
   }
 
+  // Most of the time goes into waiting for memory, so each step has fetched what the next reads.
   void Run() {
+    EachBucket([](const Buckets& buckets, std::uint32_t key) { buckets.WarmBegin(key); });
+    EachBucket([](const Buckets& buckets, std::uint32_t key) { buckets.WarmList(key); });
+    scratch_.pending.clear();
     TryAll(engine_.index[kByNothing].At(0));
-    Around(machine_.principal(), engine_.index[kByPrincipal], engine_.index[kByPrincipalType]);
-    Around(machine_.resource(), engine_.index[kByResource], engine_.index[kByResourceType]);
-    Around(machine_.action(), engine_.index[kByAction], {});
+    EachBucket([this](const Buckets& buckets, std::uint32_t key) { TryAll(buckets.At(key)); });
+    std::size_t kept = 0;
+    for (const std::uint32_t index : scratch_.pending) {
+      if (ScopeHolds(index)) {
+        scratch_.pending[kept++] = index;
+      }
+    }
+    for (std::size_t i = 0; i < kept; ++i) {
+      Evaluate(scratch_.pending[i]);
+    }
   }
 
  private:
-  // The buckets of an entity, of all that it is in, and of its type.
-  void Around(std::uint32_t entity, const Buckets& buckets, const Buckets& types) {
+  // The buckets of principal, resource and action, of all that they are in, and of their types.
+  template <typename Visit>
+  void EachBucket(const Visit& visit) const {
+    Around(machine_.principal(), engine_.index[kByPrincipal], engine_.index[kByPrincipalType],
+           visit);
+    Around(machine_.resource(), engine_.index[kByResource], engine_.index[kByResourceType], visit);
+    Around(machine_.action(), engine_.index[kByAction], Buckets::None(), visit);
+  }
+
+  template <typename Visit>
+  void Around(std::uint32_t entity, const Buckets& buckets, const Buckets& types,
+              const Visit& visit) const {
     if (!buckets.candidates.empty()) {
-      TryAll(buckets.At(entity));
+      visit(buckets, entity);
       if (const CompactEntity* known = machine_.Find(entity)) {
         for (std::uint32_t i = 0; i < known->ancestor_count; ++i) {
-          TryAll(buckets.At(known->ancestors[i]));
+          visit(buckets, known->ancestors[i]);
         }
       }
     }
     if (!types.candidates.empty()) {
-      TryAll(types.At(machine_.TypeOf(entity)));
+      visit(types, machine_.TypeOf(entity));
     }
   }
 
@@ -66,24 +87,72 @@ class Decider {
 
   void TryAll(std::span<const Candidate> candidates) {
     for (const Candidate& candidate : candidates) {
-      if (ActionHolds(candidate.action)) {
+      if (!ActionHolds(candidate.action)) {
+        continue;
+      }
+      if ((candidate.policy & Candidate::kFan) != 0) {
+        TryFan(engine_.fans[candidate.policy & ~Candidate::kFan]);
+      } else {
         Try(candidate.policy);
       }
     }
   }
 
+  void TryFan(const Fan& fan) {
+    const Compact value = machine_.Of(fan.node);
+    const Spoke* begin = engine_.spokes.data() + fan.first;
+    const Spoke* end = begin + fan.count;
+    const bool fails = value.is(Compact::Kind::kError) ||
+                       (fan.op != Op::kEqual && !value.is(Compact::Kind::kLong));
+    if (!fails) {
+      const Spoke* from = std::lower_bound(begin, end, value, [](const Spoke& a, const Compact& b) {
+        return Compare(a.constant, b) < 0;
+      });
+      const Spoke* to = std::upper_bound(from, end, value, [](const Compact& a, const Spoke& b) {
+        return Compare(a, b.constant) < 0;
+      });
+      begin = fan.op == Op::kLess                                ? to
+              : fan.op == Op::kLessEqual || fan.op == Op::kEqual ? from
+                                                                 : begin;
+      end = fan.op == Op::kGreater                                ? from
+            : fan.op == Op::kGreaterEqual || fan.op == Op::kEqual ? to
+                                                                  : end;
+    }
+    for (; begin != end; ++begin) {
+      Try(begin->policy);
+    }
+  }
+
   void Try(std::uint32_t index) {
+    __builtin_prefetch(&engine_.policies[index]);
+    scratch_.pending.push_back(index);
+  }
+
+  bool ScopeHolds(std::uint32_t index) {
     const CompiledPolicy& policy = engine_.policies[index];
     if (!Holds(machine_, policy.principal, machine_.principal()) ||
         !Holds(machine_, policy.resource, machine_.resource())) {
-      return;
+      return false;
     }
     if (policy.repeated) {
       if (scratch_.seen[index] == scratch_.request) {
-        return;
+        return false;
       }
       scratch_.seen[index] = scratch_.request;
     }
+    if (policy.condition != kNone) {  // its parts stand before it
+      const Node* node = &engine_.nodes[policy.condition];
+      __builtin_prefetch(node);
+      if (policy.condition >= 4) {
+        __builtin_prefetch(node - 2);
+        __builtin_prefetch(node - 4);
+      }
+    }
+    return true;
+  }
+
+  void Evaluate(std::uint32_t index) {
+    const CompiledPolicy& policy = engine_.policies[index];
     if (policy.condition != kNone) {
       const Compact value = machine_.Of(policy.condition);
       if (!value.is(Compact::Kind::kBool)) {
@@ -141,6 +210,28 @@ std::shared_ptr<const EntityStore> EntityStore::Make(Entities entities) {
   return std::shared_ptr<const EntityStore>(new EntityStore(std::move(data)));
 }
 
+// A lookup waits for memory several times in a row; the three of a request can wait together.
+void EntityStore::Data::Warm(const std::array<const EntityUid*, 3>& uids) const {
+  std::array<std::uint64_t, 3> hashes;
+  std::array<std::uint32_t, 3> numbers;
+  for (std::size_t i = 0; i < uids.size(); ++i) {
+    hashes[i] = table.Warm(table.FindType(uids[i]->type), uids[i]->id);
+  }
+  for (std::size_t i = 0; i < uids.size(); ++i) {
+    numbers[i] = table.Guess(hashes[i]);
+    if (numbers[i] < entities.size()) {
+      __builtin_prefetch(&entities[numbers[i]]);
+    }
+  }
+  for (const std::uint32_t number : numbers) {
+    if (number < entities.size()) {
+      __builtin_prefetch(table.IdOf(number).data());
+      __builtin_prefetch(entities[number].ancestors);
+      __builtin_prefetch(entities[number].attributes);
+    }
+  }
+}
+
 const Entities& EntityStore::entities() const { return data_->plain; }
 
 std::size_t EntityStore::bytes() const {
@@ -170,7 +261,8 @@ const EntityStore& Engine::store() const { return *data_->store; }
 std::size_t Engine::bytes() const {
   const auto of = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
   std::size_t out = data_->bump.bytes() + data_->table.bytes() + of(data_->nodes) +
-                    of(data_->args) + of(data_->policies) + of(data_->names) + of(data_->patterns);
+                    of(data_->args) + of(data_->policies) + of(data_->names) + of(data_->patterns) +
+                    of(data_->fans) + of(data_->spokes);
   for (const Buckets& buckets : data_->index) {
     out += of(buckets.begin) + of(buckets.candidates);
   }
@@ -193,6 +285,7 @@ Engine::Outcome Engine::Decide(const Request& request, Scratch& scratch) const {
   work.forbids.clear();
   work.errors.clear();
   ++work.request;
+  data_->store->data().Warm({&request.principal, &request.action, &request.resource});
   Decider(*data_, work, request).Run();
   std::sort(work.permits.begin(), work.permits.end());
   std::sort(work.forbids.begin(), work.forbids.end());

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <tuple>
 #include <unordered_map>
 
 #include "cedar/engine_data.h"
@@ -24,6 +25,7 @@ class Compiler {
       scope.effect = policy.body->effect;
       scope.principal = Test(policy.body->principal, Slot::kPrincipal, policy.slots);
       scope.resource = Test(policy.body->resource, Slot::kResource, policy.slots);
+      leading_.push_back(Leading(*policy.body, scope));
       scopes.push_back(scope);
     }
     // Compiled in the order of the index: what is tried together lies together.
@@ -51,7 +53,79 @@ class Compiler {
   struct Entry {
     std::uint32_t key = 0;
     Candidate candidate;
+    // What its condition compares with a constant first; kNone: nothing.
+    std::uint32_t node = kNone;
+    Op op = Op::kEqual;
+    Compact constant = {};
+
+    bool Together(const Entry& other) const {
+      return key == other.key && candidate.action == other.candidate.action && node == other.node &&
+             op == other.op;
+    }
   };
+
+  // What must hold, in the order in which it is looked at.
+  static void Conjuncts(const Expr& expr, std::vector<const Expr*>& out) {
+    if (expr.op == Op::kAnd) {
+      Conjuncts(*expr.args[0], out);
+      Conjuncts(*expr.args[1], out);
+    } else {
+      out.push_back(&expr);
+    }
+  }
+
+  // Whether it is a test as scopes have them: then it cannot fail, and `test` is it.
+  bool ScopeLike(const Expr& expr, Var& var, ScopeTest& test) {
+    using Kind = ScopeClause::Kind;
+    if ((expr.op != Op::kEqual && expr.op != Op::kIn && expr.op != Op::kIs) ||
+        expr.args[0]->op != Op::kVar || expr.args[0]->var == Var::kContext) {
+      return false;
+    }
+    const Expr* entity = expr.args.size() > 1 ? expr.args[1] : nullptr;
+    if (entity != nullptr &&
+        (entity->op != Op::kLiteral || !entity->value.is(Value::Kind::kEntity))) {
+      return false;
+    }
+    var = expr.args[0]->var;
+    test.kind = expr.op == Op::kEqual ? Kind::kEqual
+                : expr.op == Op::kIn  ? Kind::kIn
+                : entity == nullptr   ? Kind::kIs
+                                      : Kind::kIsIn;
+    test.type =
+        expr.op == Op::kIs ? engine_.table.AddType(expr.text, engine_.bump) : std::uint32_t{kNone};
+    test.entity =
+        entity == nullptr ? std::uint32_t{kNone} : compactor_.Entity(entity->value.entity());
+    return true;
+  }
+
+  // Moves what the conditions begin with into a scope that asks nothing of the same variable, so
+  // that the index can use it. Returns what comes next, if that compares with a constant.
+  const Expr* Leading(const PolicyBody& body, CompiledPolicy& scope) {
+    std::vector<const Expr*> conjuncts;
+    for (const Condition& condition : body.conditions) {
+      if (!condition.when) {
+        break;
+      }
+      Conjuncts(*condition.body, conjuncts);
+    }
+    for (const Expr* one : conjuncts) {
+      Var var = Var::kContext;
+      ScopeTest test;
+      if (!ScopeLike(*one, var, test)) {
+        const bool compares = one->op == Op::kEqual || one->op == Op::kLess ||
+                              one->op == Op::kLessEqual || one->op == Op::kGreater ||
+                              one->op == Op::kGreaterEqual;
+        return compares && Constant(*one->args[1]) && !Constant(*one->args[0]) ? one : nullptr;
+      }
+      ScopeTest* of = var == Var::kPrincipal  ? &scope.principal
+                      : var == Var::kResource ? &scope.resource
+                                              : nullptr;
+      if (of != nullptr && of->kind == ScopeClause::Kind::kAny) {
+        *of = test;
+      }
+    }
+    return nullptr;
+  }
 
   // Each policy goes under the rarest thing that its scope asks for.
   std::vector<Filed> File(const std::vector<CompiledPolicy>& scopes) const {
@@ -111,32 +185,71 @@ class Compiler {
       }
     }
     const auto index = static_cast<std::uint32_t>(engine_.policies.size());
+    Entry entry{filed.key, {kNone, index}};
+    if (const Expr* leading = leading_[filed.number]) {
+      const Compact constant = engine_.nodes[Emit(*leading->args[1])].value;
+      if (leading->op == Op::kEqual ? !constant.is(Compact::Kind::kError)
+                                    : constant.is(Compact::Kind::kLong)) {
+        entry.node = Emit(*leading->args[0]);
+        entry.op = leading->op;
+        entry.constant = constant;
+      }
+    }
     if (body.action.kind == ActionClause::Kind::kAny) {
-      entries_[filed.filing].push_back({filed.key, {kNone, index}});
+      entries_[filed.filing].push_back(entry);
     }
     for (const EntityUid& uid : body.action.actions) {
       const std::uint32_t action = compactor_.Entity(uid);
       const bool below = body.action.kind != ActionClause::Kind::kEqual;
-      entries_[filed.filing].push_back({filed.filing == kByAction ? action : filed.key,
-                                        {below ? action | Candidate::kBelow : action, index}});
+      entry.key = filed.filing == kByAction ? action : filed.key;
+      entry.candidate.action = below ? action | Candidate::kBelow : action;
+      entries_[filed.filing].push_back(entry);
     }
     policy.repeated = body.action.actions.size() > 1;
     engine_.policies.push_back(policy);
   }
 
-  static void Finish(Buckets& out, std::vector<Entry>& entries) {
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  void Finish(Buckets& out, std::vector<Entry>& entries) {
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return std::tie(a.key, a.node, a.op, a.candidate.action) <
+             std::tie(b.key, b.node, b.op, b.candidate.action);
+    });
     if (entries.empty()) {
       return;
     }
     out.begin.assign(entries.back().key + 2, 0);
-    for (const Entry& entry : entries) {
-      ++out.begin[entry.key + 1];
-      out.candidates.push_back(entry.candidate);
+    for (std::size_t i = 0; i < entries.size();) {
+      std::size_t end = i + 1;
+      while (end < entries.size() && entries[i].Together(entries[end])) {
+        ++end;
+      }
+      const bool fan = entries[i].node != kNone && end - i >= kFanLeast;
+      if (fan) {
+        out.candidates.push_back(
+            {entries[i].candidate.action,
+             static_cast<std::uint32_t>(engine_.fans.size()) | Candidate::kFan});
+        AddFan(std::span(entries).subspan(i, end - i));
+      }
+      for (std::size_t k = i; !fan && k < end; ++k) {
+        out.candidates.push_back(entries[k].candidate);
+      }
+      out.begin[entries[i].key + 1] += static_cast<std::uint32_t>(fan ? 1 : end - i);
+      i = end;
     }
     for (std::size_t i = 1; i < out.begin.size(); ++i) {
       out.begin[i] += out.begin[i - 1];
+    }
+  }
+
+  void AddFan(std::span<Entry> entries) {
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return Compare(a.constant, b.constant) < 0;
+    });
+    engine_.fans.push_back({entries.front().node, entries.front().op,
+                            static_cast<std::uint32_t>(engine_.spokes.size()),
+                            static_cast<std::uint32_t>(entries.size())});
+    for (const Entry& entry : entries) {
+      engine_.spokes.push_back({entry.constant, entry.candidate.policy});
     }
   }
 
@@ -257,7 +370,9 @@ class Compiler {
   Engine::Data& engine_;
   Compactor::NameMap names_;
   Compactor compactor_;
+  static constexpr std::size_t kFanLeast = 4;  // fewer are tried one by one
   std::array<std::vector<Entry>, kFilings> entries_;
+  std::vector<const Expr*> leading_;  // of each policy, by its place in the set
   std::unordered_map<std::string, std::uint32_t> known_;
   std::vector<std::uint32_t> uses_;
 };

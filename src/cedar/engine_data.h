@@ -37,6 +37,7 @@ struct ScopeTest {
   std::uint32_t type = kNone;
 };
 
+// The scope's tests; where it has none, those that its conditions begin with.
 struct CompiledPolicy {
   ScopeTest principal;
   ScopeTest resource;
@@ -49,7 +50,21 @@ struct CompiledPolicy {
 // What the index holds: a policy, and the action that its scope asks for.
 struct Candidate {
   static constexpr std::uint32_t kBelow = 1U << 31U;  // the action or one in it
-  std::uint32_t action = kNone;                       // kNone: any
+  static constexpr std::uint32_t kFan = 1U << 31U;
+  std::uint32_t action = kNone;  // kNone: any
+  std::uint32_t policy = 0;      // with kFan: the number of a fan
+};
+
+// Policies whose conditions begin by comparing the same thing with constants: it is worked out
+// once, and only those whose comparison holds are tried. When it fails, all of them are.
+struct Fan {
+  std::uint32_t node = kNone;
+  Op op = Op::kEqual;
+  std::uint32_t first = 0;  // into Engine::Data::spokes, by ascending constant
+  std::uint32_t count = 0;
+};
+struct Spoke {
+  Compact constant;
   std::uint32_t policy = 0;
 };
 
@@ -61,6 +76,20 @@ struct Buckets {
     return key + 1 < begin.size()
                ? std::span(candidates).subspan(begin[key], begin[key + 1] - begin[key])
                : std::span<const Candidate>();
+  }
+  void WarmBegin(std::uint32_t key) const {
+    if (key < begin.size()) {
+      __builtin_prefetch(&begin[key]);
+    }
+  }
+  void WarmList(std::uint32_t key) const {
+    if (key < begin.size()) {
+      __builtin_prefetch(candidates.data() + begin[key]);
+    }
+  }
+  static const Buckets& None() {
+    static const Buckets kNoBuckets;
+    return kNoBuckets;
   }
 };
 
@@ -80,6 +109,9 @@ struct EntityStore::Data {
   Bump bump;
   NumberTable table;
   std::vector<CompactEntity> entities;  // by number
+
+  // Has what the engine will read of these fetched; changes nothing.
+  void Warm(const std::array<const EntityUid*, 3>& uids) const;
 };
 
 struct Engine::Data {
@@ -97,13 +129,16 @@ struct Engine::Data {
   std::vector<const Pattern*> patterns;  // they live in `set`
   std::vector<CompiledPolicy> policies;  // in the order of the index
   std::array<Buckets, kFilings> index;   // kByNothing: all under key 0
-  std::uint32_t memos = 0;               // how many nodes are kept during a request
+  std::vector<Fan> fans;
+  std::vector<Spoke> spokes;
+  std::uint32_t memos = 0;  // how many nodes are kept during a request
 };
 
 struct Engine::Scratch::Data {
   std::uint64_t generation = 0;
   NumberTable table;  // entities that only this request names
   Bump bump;
+  std::vector<std::uint32_t> pending;  // policies that may apply
   std::vector<std::uint32_t> permits;
   std::vector<std::uint32_t> forbids;
   std::vector<std::uint32_t> errors;

@@ -138,6 +138,26 @@ class Dice {
     return out + ";\n";
   }
 
+  // Conditions that begin with what the index uses: tests as in scopes, then a comparison of one of
+  // a few things with a constant.
+  std::string AlikePolicy() {
+    static constexpr std::array<std::string_view, 5> kThings = {
+        "principal.a", "resource.b", "context.a", "context.b", "principal"};
+    static constexpr std::array<std::string_view, 6> kOps = {"==", "<", "<=", ">", ">=", "!="};
+    static constexpr std::array<std::string_view, 8> kConstants = {
+        "0", "1", "2", "1 + 1", "\"a\"", "User::\"1\"", "true", "ip(\"bad\")"};
+    std::string out = Below(3) == 0 ? "forbid(" : "permit(";
+    out += (Below(3) == 0 ? Scope("principal") : "principal") + std::string(", action") +
+           (Below(3) == 0 ? " in [" + Action() + ", " + Action() + "]" : "") +
+           ", resource) when { ";
+    for (std::size_t i = Below(3); i > 0; --i) {
+      const std::string test = Scope(Below(2) == 0 ? "principal" : "resource");
+      out += test.find(' ') == std::string::npos ? "" : test + " && ";
+    }
+    out += Of(kThings) + " " + Of(kOps) + " " + Of(kConstants);
+    return out + (Below(3) == 0 ? " && (" + Expr(1) + ")" : "") + " };\n";
+  }
+
   Value Data(int depth) {
     const auto uid = ParseEntityUid(Entity());
     switch (Below(depth == 0 ? 5 : 8)) {
@@ -194,39 +214,64 @@ class Dice {
   std::mt19937 random_;
 };
 
-TEST(Engine, AnswersAsThePlainEvaluatorDoes) {
+struct Totals {
   std::size_t errors = 0;
   std::size_t reasons = 0;
   std::size_t decisions = 0;
+};
+
+void AskBoth(Dice& dice, const std::string& text, Totals& totals) {
+  const PolicySet policies = Policies(text);
+  const Entities entities = dice.Store();
+  const auto engine = Engine::Make(policies, EntityStore::Make(entities));
+  Engine::Scratch scratch;
+  for (int i = 0; i < 20; ++i) {
+    const Request request = dice.Ask();
+    const Response plain = IsAuthorized(policies, request, entities);
+    const Response fast = engine->Answer(request, scratch);
+    ASSERT_EQ(fast.decision, plain.decision);
+    ASSERT_EQ(fast.reasons, plain.reasons);
+    ASSERT_EQ(fast.errors.size(), plain.errors.size());
+    for (std::size_t k = 0; k < plain.errors.size(); ++k) {
+      ASSERT_EQ(fast.errors[k].policy, plain.errors[k].policy);
+      ASSERT_EQ(fast.errors[k].message, plain.errors[k].message);
+    }
+    totals.errors += plain.errors.size();
+    totals.reasons += plain.reasons.size();
+    ++totals.decisions;
+  }
+}
+
+TEST(Engine, AnswersAsThePlainEvaluatorDoes) {
+  Totals totals;
   for (unsigned seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
     Dice dice(seed);
     std::string text;
     for (int i = 0; i < 20; ++i) {
       text += dice.Policy();
     }
-    const PolicySet policies = Policies(text);
-    const Entities entities = dice.Store();
-    const auto engine = Engine::Make(policies, EntityStore::Make(entities));
-    Engine::Scratch scratch;
-    for (int i = 0; i < 20; ++i) {
-      const Request request = dice.Ask();
-      const Response plain = IsAuthorized(policies, request, entities);
-      const Response fast = engine->Answer(request, scratch);
-      ASSERT_EQ(fast.decision, plain.decision) << "seed " << seed;
-      ASSERT_EQ(fast.reasons, plain.reasons) << "seed " << seed;
-      ASSERT_EQ(fast.errors.size(), plain.errors.size()) << "seed " << seed;
-      for (std::size_t k = 0; k < plain.errors.size(); ++k) {
-        ASSERT_EQ(fast.errors[k].policy, plain.errors[k].policy) << "seed " << seed;
-        ASSERT_EQ(fast.errors[k].message, plain.errors[k].message) << "seed " << seed;
-      }
-      errors += plain.errors.size();
-      reasons += plain.reasons.size();
-      ++decisions;
-    }
+    ASSERT_NO_FATAL_FAILURE(AskBoth(dice, text, totals));
   }
-  EXPECT_EQ(decisions, 8000U);
-  EXPECT_GT(errors, 1000U);  // the dice do throw everything
-  EXPECT_GT(reasons, 1000U);
+  EXPECT_EQ(totals.decisions, 8000U);
+  EXPECT_GT(totals.errors, 1000U);  // the dice do throw everything
+  EXPECT_GT(totals.reasons, 1000U);
+}
+
+TEST(Engine, PoliciesThatBeginAlikeAreAnsweredTheSame) {
+  Totals totals;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    std::string text;
+    for (int i = 0; i < 80; ++i) {
+      text += dice.AlikePolicy();
+    }
+    ASSERT_NO_FATAL_FAILURE(AskBoth(dice, text, totals));
+  }
+  EXPECT_EQ(totals.decisions, 2000U);
+  EXPECT_GT(totals.errors, 1000U);
+  EXPECT_GT(totals.reasons, 1000U);
 }
 
 TEST(Engine, OneScratchServesManyEngines) {

@@ -129,6 +129,12 @@ int RunApp(AppInput input, std::ostream& out, std::ostream& err, const Clock& cl
   if (!loaded.findings.empty() && !NeedsNoSettings(parsed->path)) {
     return Fail(console, table, FindingsError(loaded.findings));
   }
+  if (console.format() == Format::kCsv && !parsed->command->has_csv &&
+      parsed->command->handler != nullptr) {
+    return Fail(console, table,
+                {Code::kInvalidArgument, "`ringfence " + parsed->path + "` prints no csv",
+                 "--output json, yaml or table; `ringfence usage` is one that prints csv"});
+  }
   if (parsed->command->handler == nullptr) {
     return RunDaemon(input.daemons, *parsed, loaded.settings, console, table);
   }

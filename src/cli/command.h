@@ -58,6 +58,7 @@ struct CommandSpec {
   bool takes_command = false;  // the words after "--" are a job's command
   std::vector<Example> examples = {};
   std::string_view exit_codes = {};  // what is special about this one's
+  bool has_csv = false;              // prints --output csv too
   // The exit status, or an error that decides it. Null for a daemon: main.cc brings those.
   Result<int> (*handler)(Invocation&) = nullptr;
   bool hidden = false;

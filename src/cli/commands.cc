@@ -35,15 +35,16 @@ const CommandTable& AllCommands() {
   static const CommandTable kTable = [] {
     CommandTable table;
     for (CommandTable (*piece)() :
-         {RunCommands,         LeaseCommands,    StatusCommands,      TenantCommands,
-          NodeCommands,        GpuCommands,      ImageCommands,       AuditCommands,
-          AuditVerifyCommands, TokenCommands,    PolicyCommands,      NetworkCommands,
-          ProveCommands,       DaemonCommands,   BackupCommands,      CdiCommands,
-          DoctorCommands,      CedarCommands,    MigCommands,         PlaceCommands,
-          RuleCommands,        AssessCommands,   AdvisoryCommands,    AnomalyCommands,
-          IntelCommands,       EventCommands,    AlertCommands,       CheckCommands,
-          RiskCommands,        BaselineCommands, AssessFleetCommands, ConfigCommands,
-          CompletionCommands,  HelpCommands}) {
+         {RunCommands,           LeaseCommands,    StatusCommands,      TenantCommands,
+          NodeCommands,          GpuCommands,      ImageCommands,       AuditCommands,
+          AuditVerifyCommands,   TokenCommands,    PolicyCommands,      NetworkCommands,
+          ProveCommands,         DaemonCommands,   BackupCommands,      CdiCommands,
+          DoctorCommands,        CedarCommands,    MigCommands,         PlaceCommands,
+          RuleCommands,          AssessCommands,   AdvisoryCommands,    AnomalyCommands,
+          IntelCommands,         EventCommands,    AlertCommands,       CheckCommands,
+          RiskCommands,          ConfigCommands,   CompletionCommands,  HelpCommands,
+          ComplyCommands,        BaselineCommands, AssessFleetCommands, UsageCommands,
+          PolicyCompileCommands, CanCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

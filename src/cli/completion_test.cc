@@ -35,7 +35,7 @@ TEST(CompletionTest, OffersWhatCanComeNext) {
   EXPECT_EQ(Offered({"le"}), "lease");
   EXPECT_EQ(Offered({"lease", ""}), "list show end logs hold");
   EXPECT_EQ(Offered({"node", "token", ""}), "create");
-  EXPECT_EQ(Offered({"-o", ""}), "table json yaml");
+  EXPECT_EQ(Offered({"-o", ""}), "table json yaml csv");
   EXPECT_EQ(Offered({"lease", "list", "-o", "j"}), "json");
   EXPECT_EQ(Offered({"lease", "list", "--output=y"}), "--output=yaml");
   EXPECT_EQ(Offered({"lease", "list", "--output", "=", "y"}), "yaml") << "as bash splits it";

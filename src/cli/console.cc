@@ -27,7 +27,10 @@ void PrintRow(std::ostream& out, const std::vector<std::string>& cells,
 }  // namespace
 
 Format ParseFormat(std::string_view text) {
-  return text == "json" ? Format::kJson : text == "yaml" ? Format::kYaml : Format::kTable;
+  return text == "json"   ? Format::kJson
+         : text == "yaml" ? Format::kYaml
+         : text == "csv"  ? Format::kCsv
+                          : Format::kTable;
 }
 
 void Console::Show(const Json& value) {

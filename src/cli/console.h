@@ -13,7 +13,7 @@
 
 namespace ringfence::cli {
 
-enum class Format { kTable, kJson, kYaml };
+enum class Format { kTable, kJson, kYaml, kCsv };
 Format ParseFormat(std::string_view text);  // a checked setting
 
 struct ConsoleOptions {

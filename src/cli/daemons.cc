@@ -82,6 +82,7 @@ int RunServer(const Settings& settings) {
   server::ServerOptions options;
   options.state_folder = settings.state() + "/server";
   options.policy_folder = settings.Text(Setting::kPolicyFolder);
+  options.policy_instead_of = settings.Number(Setting::kPolicyInsteadOf);
   options.database = settings.Text(Setting::kServerDatabase);
   options.listen = settings.Text(Setting::kServerListen);
   if (settings.Given(Setting::kServerAddress)) {
@@ -93,6 +94,7 @@ int RunServer(const Settings& settings) {
   options.witnesses = settings.Text(Setting::kServerWitnesses);
   options.witness_ca_file = settings.Text(Setting::kServerWitnessCa);
   options.content_folder = ContentFolder();
+  options.telemetry_every = std::chrono::seconds(settings.Number(Setting::kServerTelemetrySeconds));
   options.more_rules = settings.Text(Setting::kServerRules);
   options.alert_webhook = settings.Text(Setting::kServerAlertWebhook);
   options.alert_webhook_ca_file = settings.Text(Setting::kServerAlertWebhookCa);

@@ -35,6 +35,82 @@ Result<int> List(Invocation& invocation) {
   return 0;
 }
 
+// "87 %", "312 W of 700 W"; nothing where the card does not say.
+void AddReadings(const Json& reading, FactList& facts) {
+  const auto number = [&](const char* name) { return IntOf(reading, name); };
+  const auto add = [&](const char* label, const char* name, const std::string& unit,
+                       std::int64_t divisor = 1) {
+    if (const auto value = number(name)) {
+      facts.Add(label, std::to_string(*value / divisor) + " " + unit);
+    }
+  };
+  add("Busy", "busy_percent", "%");
+  add("SM active", "sm_active_percent", "%");
+  add("Tensor active", "tensor_active_percent", "%");
+  add("DRAM active", "dram_active_percent", "%");
+  if (const auto used = number("memory_used_bytes")) {
+    facts.Add("Memory used", FormatSize(static_cast<std::uint64_t>(*used)));
+  }
+  if (const auto power = number("power_mw")) {
+    const auto limit = number("power_limit_mw");
+    facts.Add("Power", std::to_string(*power / 1000) + " W" +
+                           (limit ? " of " + std::to_string(*limit / 1000) + " W" : ""));
+  }
+  add("Temperature", "temperature_c", "°C");
+  add("SM clock", "sm_clock_mhz", "MHz");
+  add("Memory clock", "memory_clock_mhz", "MHz");
+  add("PCIe sent", "pcie_tx_kbps", "MB/s", 1000);
+  add("PCIe received", "pcie_rx_kbps", "MB/s", 1000);
+  add("NVLink sent", "nvlink_tx_kib", "MiB", 1024);
+  add("NVLink received", "nvlink_rx_kib", "MiB", 1024);
+  if (const auto corrected = number("ecc_corrected")) {
+    facts.Add("ECC errors", std::to_string(*corrected) + " corrected, " +
+                                TextOf(reading, "ecc_uncorrected") + " not");
+  }
+  if (const auto remapped = number("remapped_corrected")) {
+    facts.Add("Remapped rows",
+              std::to_string(*remapped + number("remapped_uncorrected").value_or(0)) +
+                  (number("remap_failed").value_or(0) != 0 ? ", one could not be" : ""));
+  }
+  for (const Json& process : ArrayOf(reading, "processes")) {
+    const std::string lease = TextOf(process, "lease");
+    facts.Add("Process", TextOf(process, "pid") + " " + TextOf(process, "name") + ", " +
+                             (lease.empty() ? "of no lease" : "lease " + lease));
+  }
+}
+
+Result<int> Show(Invocation& invocation) {
+  RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
+  RINGFENCE_ASSIGN(const Json gpu, api->Get(Target("/v1/gpus", invocation.parsed.Argument(0), "")));
+  Console& console = invocation.console;
+  if (!console.table()) {
+    console.Show(gpu);
+    return 0;
+  }
+  FactList facts;
+  facts.Add("GPU", TextOf(gpu, "uuid"));
+  facts.Add("Node", TextOf(gpu, "node"));
+  facts.Add("Model", TextOf(gpu, "model") + (BoolOf(gpu, "simulated") ? " (simulated)" : ""));
+  facts.Add("State", TextOf(gpu, "state"));
+  for (const auto& [label, name] :
+       {std::pair("Fault", "fault"), std::pair("Reason", "reason"), std::pair("Tenant", "tenant"),
+        std::pair("Lease", "lease"), std::pair("No readings", "blind")}) {
+    if (const std::string text = TextOf(gpu, name); !text.empty()) {
+      facts.Add(label, text);
+    }
+  }
+  if (const Json* const reading = Field(gpu, "reading")) {
+    facts.Add("Read", RelativeTime(TextOf(gpu, "read"), invocation.clock.Now()));
+    AddReadings(*reading, facts);
+  }
+  facts.Print(console);
+  if (!TextOf(gpu, "fault").empty()) {
+    console.Note("it is not leased until somebody has looked at it and says `ringfence gpu scrub " +
+                 TextOf(gpu, "uuid") + "`");
+  }
+  return 0;
+}
+
 Result<int> Scrub(Invocation& invocation) {
   RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
   RINGFENCE_ASSIGN(const Json gpu,
@@ -62,9 +138,18 @@ CommandTable GpuCommands() {
        .examples = {{"ringfence gpu list", "what is free"},
                     {"ringfence gpu list -o json", "with firmware, ECC, MIG and more"}},
        .handler = List},
+      {.path = "gpu show",
+       .group = Group::kCluster,
+       .summary = "Show one GPU: its state, its fault, and what it measured last.",
+       .arguments = {{.name = "GPU",
+                      .help = "a GPU's UUID; `ringfence gpu list` shows them",
+                      .completes = Completes::kGpu}},
+       .examples = {{"ringfence gpu show GPU-5e1d3b0c-0000-0000-0000-000000000001",
+                     "power, temperature, errors, and whose processes are on it"}},
+       .handler = Show},
       {.path = "gpu scrub",
        .group = Group::kCluster,
-       .summary = "Try again to scrub a GPU that is quarantined or dirty.",
+       .summary = "Let a quarantined GPU back, or try again to scrub a dirty one.",
        .arguments = {{.name = "GPU",
                       .help = "a GPU's UUID; `ringfence gpu list` shows them",
                       .completes = Completes::kGpu}},

@@ -1,16 +1,21 @@
-// `ringfence intel check|list|match`: known-bad indicators over files, without a server.
+// `ringfence intel check|list|match`: known-bad indicators over files, without a server; and
+// `import|remove`, and list without a file: those that a server holds its events against.
 
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
 #include "base/code.h"
 #include "base/json.h"
+#include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/fields.h"
 #include "cli/human.h"
+#include "cli/settings.h"
 #include "cli/text.h"
 #include "detect/indicator.h"
 #include "detect/indicator_index.h"
+#include "detect/indicator_json.h"
 #include "detect/mapping.h"
 #include "os/file.h"
 #include "os/identity.h"
@@ -39,33 +44,6 @@ detect::Moment Now(const Clock& clock) {
 
 std::string TimeText(const std::optional<detect::Moment>& moment) {
   return moment ? FormatTime(Timestamp(Milliseconds(moment->us / 1000))) : std::string();
-}
-
-JsonObject ToJson(const Indicator& indicator) {
-  JsonObject json{{"id", indicator.id},
-                  {"kind", std::string(detect::Name(indicator.kind))},
-                  {"value", indicator.value},
-                  {"source", indicator.source}};
-  if (!indicator.name.empty()) {
-    json["name"] = indicator.name;
-  }
-  if (indicator.confidence >= 0) {
-    json["confidence"] = indicator.confidence;
-  }
-  if (indicator.valid_from) {
-    json["valid_from"] = TimeText(indicator.valid_from);
-  }
-  if (indicator.valid_until) {
-    json["valid_until"] = TimeText(indicator.valid_until);
-  }
-  if (!indicator.techniques.empty()) {
-    JsonArray techniques;
-    for (const std::string& technique : indicator.techniques) {
-      techniques.emplace_back(technique);
-    }
-    json["techniques"] = std::move(techniques);
-  }
-  return json;
 }
 
 void WarnOf(Console& console, const detect::IndicatorFile& file, const std::string& path) {
@@ -119,7 +97,33 @@ Result<int> CheckFiles(Invocation& invocation) {
   return bad ? kExitFindings : kExitOk;
 }
 
+Result<int> ListFeeds(Invocation& invocation) {
+  RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
+  RINGFENCE_ASSIGN(const JsonArray feeds, api->List("/v1/intel/feeds", {}, kListMax));
+  Console& console = invocation.console;
+  if (!console.table()) {
+    console.Show(feeds);
+    return kExitOk;
+  }
+  if (feeds.empty()) {
+    console.Note("the server holds no indicators; `ringfence intel import FILE` gives it some");
+    return kExitOk;
+  }
+  Table table({"FEED", "INDICATORS", "IMPORTED", "BY", "SOURCE", "OLD EVENTS"});
+  for (const Json& feed : feeds) {
+    table.Add({TextOf(feed, "name"), TextOf(feed, "indicators"),
+               RelativeTime(TextOf(feed, "imported"), invocation.clock.Now()),
+               TextOf(feed, "imported_by"), TextOf(feed, "source"),
+               TextOf(feed, "hunted") == "true" ? "searched" : "being searched"});
+  }
+  table.Print(console);
+  return kExitOk;
+}
+
 Result<int> ListFile(Invocation& invocation) {
+  if (invocation.parsed.arguments.empty()) {
+    return ListFeeds(invocation);
+  }
   Console& console = invocation.console;
   RINGFENCE_ASSIGN(const std::size_t limit, LimitOf(invocation.parsed));
   JsonArray items;
@@ -136,7 +140,7 @@ Result<int> ListFile(Invocation& invocation) {
       if (++total > limit) {
         continue;
       }
-      items.push_back(ToJson(indicator));
+      items.push_back(detect::IndicatorToJson(indicator));
       table.Add({std::string(detect::Name(indicator.kind)), indicator.value.substr(0, 200),
                  indicator.source,
                  indicator.confidence < 0 ? "-" : std::to_string(indicator.confidence),
@@ -273,7 +277,8 @@ class MatchRun {
                   indicator.confidence < 0 ? "-" : std::to_string(indicator.confidence)});
       return;
     }
-    JsonObject json{{"file", path}, {"line", line}, {"indicator", ToJson(indicator)}};
+    JsonObject json{
+        {"file", path}, {"line", line}, {"indicator", detect::IndicatorToJson(indicator)}};
     if (observation.first) {
       json["time"] = TimeText(observation.first);
     }
@@ -315,6 +320,110 @@ Result<int> MatchEvents(Invocation& invocation) {
   return run.Finish();
 }
 
+// "feeds/Evil Hosts.txt" -> "evil-hosts"
+std::string FeedNameOf(const std::string& path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  name = name.substr(0, name.rfind('.'));
+  for (char& c : name) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    const bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_';
+    c = upper ? static_cast<char>(c + 32) : fits ? c : '-';
+  }
+  return name.substr(0, 64);
+}
+
+class Upload {
+ public:
+  Upload(Api& api, std::string feed)
+      : api_(api), feed_(std::move(feed)), upload_(FreshIdempotencyKey()) {}
+
+  Status Add(const Indicator& indicator) {
+    JsonObject json = detect::IndicatorToJson(indicator);
+    const std::size_t bytes = boost::json::serialize(json).size() + 1;
+    if (bytes_ + bytes > kPartBytesMax || items_.size() == kPartItemsMax) {
+      RINGFENCE_TRY(Flush());
+    }
+    bytes_ += bytes;
+    items_.push_back(std::move(json));
+    return {};
+  }
+
+  // Nothing counts before this.
+  Result<Json> Commit(const std::string& source) {
+    RINGFENCE_TRY(Flush());
+    const Json body = JsonObject{{"upload", upload_}, {"parts", parts_}, {"source", source}};
+    return api_.Post(Target("/v1/intel/feeds", feed_, ""), &body);
+  }
+
+ private:
+  static constexpr std::size_t kPartBytesMax = 512 * 1024;
+  static constexpr std::size_t kPartItemsMax = 2000;
+
+  Status Flush() {
+    const Json body =
+        JsonObject{{"upload", upload_}, {"part", parts_}, {"indicators", std::move(items_)}};
+    RINGFENCE_TRY(api_.Post(Target("/v1/intel/feeds", feed_, "/parts"), &body));
+    ++parts_;
+    items_ = {};
+    bytes_ = 0;
+    return {};
+  }
+
+  Api& api_;
+  const std::string feed_;
+  const std::string upload_;
+  std::int64_t parts_ = 0;
+  std::size_t bytes_ = 0;
+  JsonArray items_;
+};
+
+Result<int> Import(Invocation& invocation) {
+  const std::string& path = invocation.parsed.Argument(0);
+  RINGFENCE_ASSIGN(const detect::IndicatorFile file, detect::ReadIndicators(path));
+  Console& console = invocation.console;
+  WarnOf(console, file, path);
+  const detect::Moment now = Now(invocation.clock);
+  const std::string feed = invocation.parsed.Value("name").value_or(FeedNameOf(path));
+  RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
+  Upload upload(*api, feed);
+  std::size_t expired = 0;
+  std::size_t sent = 0;
+  for (const Indicator& indicator : file.indicators) {
+    // One that was valid once still counts for events of that time.
+    expired += indicator.valid_until && *indicator.valid_until <= now ? 1 : 0;
+    RINGFENCE_TRY(upload.Add(indicator));
+    ++sent;
+  }
+  if (sent == 0) {
+    return Error{
+        Code::kInvalidArgument, path + " has no indicators",
+        "`ringfence intel check` says what is in it; `ringfence intel remove` takes a feed "
+        "out of force"};
+  }
+  RINGFENCE_ASSIGN(const Json answer, upload.Commit(path.substr(path.rfind('/') + 1)));
+  if (!console.table()) {
+    console.Show(answer);
+  } else {
+    console.out() << console.Good(console.Tick()) << ' ' << Safe(feed) << ": "
+                  << Count(sent, "indicator") << " in force, " << expired
+                  << " of them expired; stored events are being searched\n";
+  }
+  return file.problem_count > 0 ? kExitFindings : kExitOk;
+}
+
+Result<int> Remove(Invocation& invocation) {
+  RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
+  RINGFENCE_ASSIGN(const Json answer,
+                   api->Delete(Target("/v1/intel/feeds", invocation.parsed.Argument(0), "")));
+  Console& console = invocation.console;
+  if (!console.table()) {
+    console.Show(answer);
+  } else {
+    console.Note("feed " + invocation.parsed.Argument(0) + " is no longer in force");
+  }
+  return kExitOk;
+}
+
 }  // namespace
 
 CommandTable IntelCommands() {
@@ -333,15 +442,36 @@ CommandTable IntelCommands() {
                     {"ringfence intel check *.txt --output json", "lists, for a program"}},
        .exit_codes = "0 all of it is right, 1 problems",
        .handler = CheckFiles},
+      {.path = "intel import",
+       .group = Group::kEvidence,
+       .summary = "Have the server hold its events against the indicators of a file.",
+       .details =
+           "The file replaces the feed of the same name, whole or not at all. Each new event is\n"
+           "held against it, and so are the events that are still stored; what shows an indicator\n"
+           "while it is valid becomes an alert. Needs alert.manage.",
+       .options = {{.name = "name", .value = "FEED", .help = "its name (default: the file's)"}},
+       .arguments = {{.name = "FILE", .help = "a bundle or list", .completes = Completes::kFile}},
+       .examples = {{"ringfence intel import miners.txt", "a list of pools"},
+                    {"ringfence intel import today.json --name cert", "the newest of a feed"}},
+       .exit_codes = "0 all of it is in force, 1 some of it was set aside",
+       .handler = Import},
+      {.path = "intel remove",
+       .group = Group::kEvidence,
+       .summary = "Take a feed of indicators out of force.",
+       .arguments = {{.name = "FEED", .help = "as `ringfence intel list` names it"}},
+       .examples = {{"ringfence intel remove cert", "no longer"}},
+       .handler = Remove},
       {.path = "intel list",
        .group = Group::kEvidence,
-       .summary = "List the indicators and techniques of files.",
+       .summary = "List the server's feeds, or the indicators and techniques of files.",
        .options = {LimitOption()},
        .arguments = {{.name = "FILE",
-                      .help = "bundles and lists",
+                      .help = "bundles and lists; none: the server's feeds",
+                      .required = false,
                       .repeated = true,
                       .completes = Completes::kFile}},
-       .examples = {{"ringfence intel list feed.json", "what is in it"},
+       .examples = {{"ringfence intel list", "what the server holds its events against"},
+                    {"ringfence intel list feed.json", "what is in it"},
                     {"ringfence intel list feed.json --limit 5 --output json", "the first five"}},
        .exit_codes = "0 all of it is right, 1 problems",
        .handler = ListFile},

@@ -2,12 +2,14 @@
 
 #include "policy/policy.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/code.h"
-#include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/fields.h"
 #include "cli/human.h"
+#include "cli/policy_folder.h"
 #include "cli/settings.h"
 #include "cli/text.h"
 #include "os/file.h"
@@ -28,14 +30,7 @@ JsonArray LinesOf(std::string_view text) {
 }
 
 Result<int> Check(Invocation& invocation) {
-  std::string folder = invocation.parsed.Argument(0);
-  if (folder.empty()) {
-    folder = invocation.settings.Text(Setting::kPolicyFolder);
-  }
-  if (!os::IsDirectory(folder)) {
-    return Error{Code::kNotFound, "there is no folder " + folder,
-                 "name the policy's folder: ringfence policy check DIR"};
-  }
+  RINGFENCE_ASSIGN(const std::string folder, PolicyFolderOf(invocation));
   Console& console = invocation.console;
   const auto policy = policy::Policy::Load(folder);
   if (!policy.has_value()) {
@@ -81,38 +76,23 @@ Result<int> Check(Invocation& invocation) {
   return kExitOk;
 }
 
-Result<int> ShowFacts(Invocation& invocation, const Json& policy) {
-  Console& console = invocation.console;
-  if (!console.table()) {
-    console.Show(policy);
-    return 0;
-  }
-  FactList facts;
-  facts.Add("Digest", TextOf(policy, "digest"));
-  facts.Add("Tenants", TextOf(policy, "tenants"));
-  facts.Add("Principals", TextOf(policy, "principals"));
-  facts.Add("Bindings", TextOf(policy, "bindings"));
-  facts.Add("Loaded", RelativeTime(TextOf(policy, "loaded"), invocation.clock.Now()));
-  facts.Print(console);
-  return 0;
-}
-
-Result<int> Show(Invocation& invocation) {
-  RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
-  RINGFENCE_ASSIGN(const Json policy, api->Get("/v1/policy"));
-  return ShowFacts(invocation, policy);
-}
-
-Result<int> Reload(Invocation& invocation) {
-  RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
-  RINGFENCE_ASSIGN(const Json policy, api->Post("/v1/policy/reload", nullptr));
-  return ShowFacts(invocation, policy);
-}
-
 }  // namespace
 
+Result<std::string> PolicyFolderOf(const Invocation& invocation) {
+  std::string folder = invocation.parsed.Argument(0);
+  if (folder.empty()) {
+    folder = invocation.settings.Text(Setting::kPolicyFolder);
+  }
+  if (!os::IsDirectory(folder)) {
+    return Error{
+        Code::kNotFound, "there is no folder " + folder,
+        "name the policy's folder: ringfence " + std::string(invocation.parsed.path) + " DIR"};
+  }
+  return folder;
+}
+
 CommandTable PolicyCommands() {
-  return {
+  CommandTable table = {
       {.path = "policy check",
        .group = Group::kAccess,
        .summary = "Check a policy folder, without a server; all findings at once.",
@@ -123,18 +103,10 @@ CommandTable PolicyCommands() {
        .examples = {{"ringfence policy check policy/", "before it is committed"}},
        .exit_codes = "0 good, 1 findings",
        .handler = Check},
-      {.path = "policy show",
-       .group = Group::kAccess,
-       .summary = "Show which policy is in force.",
-       .examples = {{"ringfence policy show", "its digest, and since when"}},
-       .handler = Show},
-      {.path = "policy reload",
-       .group = Group::kAccess,
-       .summary = "Have the server read its policy folder again.",
-       .details = "A folder with an error changes nothing: the policy in force stays.",
-       .examples = {{"ringfence policy check && ringfence policy reload", "check, then apply"}},
-       .handler = Reload},
   };
+  CommandTable versions = PolicyVersionCommands();
+  std::move(versions.begin(), versions.end(), std::back_inserter(table));
+  return table;
 }
 
 }  // namespace ringfence::cli

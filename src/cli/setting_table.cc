@@ -38,6 +38,9 @@ constexpr SettingSpec kTable[kSettingCount] = {
      "PEM file of the CAs that prove the servers of server.witnesses"},
     {Setting::kServerRules, "server.rules", "RINGFENCE_SERVER_RULES", "", ValueKind::kFolder, "",
      "folder of Sigma rules that the server evaluates beside ours; read again when it changes"},
+    {Setting::kServerTelemetrySeconds, "server.telemetry_seconds",
+     "RINGFENCE_SERVER_TELEMETRY_SECONDS", "", ValueKind::kNumber, "60",
+     "how much time of a GPU's readings (one a second) becomes one event", "", 1, 3600},
     {Setting::kServerAlertWebhook, "server.alert_webhook", "RINGFENCE_SERVER_ALERT_WEBHOOK", "",
      ValueKind::kText, "", "https URL that is told of each new alert, signed"},
     {Setting::kServerAlertWebhookCa, "server.alert_webhook_ca", "RINGFENCE_SERVER_ALERT_WEBHOOK_CA",
@@ -67,6 +70,10 @@ constexpr SettingSpec kTable[kSettingCount] = {
      ValueKind::kText, "6h", "how often `up` has checks run on its node; off: never"},
     {Setting::kPolicyFolder, "policy.folder", "RINGFENCE_POLICY", "policy", ValueKind::kFolder,
      "<state>/policy", "folder of the policy's YAML files"},
+    {Setting::kPolicyInsteadOf, "policy.instead_of", "RINGFENCE_POLICY_INSTEAD_OF", "",
+     ValueKind::kNumber, "0",
+     "version of the policy that a server that starts replaces by its policy folder; 0: none", "",
+     0, 2000000000},
     {Setting::kLogLevel, "log.level", "RINGFENCE_LOG_LEVEL", "log-level", ValueKind::kWord, "info",
      "least level of the daemons' log lines", "debug info warning error"},
     {Setting::kLogFormat, "log.format", "RINGFENCE_LOG_FORMAT", "log-format", ValueKind::kWord,
@@ -80,7 +87,7 @@ constexpr SettingSpec kTable[kSettingCount] = {
     {Setting::kClientTenant, "client.tenant", "RINGFENCE_TENANT", "tenant", ValueKind::kText, "",
      "tenant that `run` works for when none is named"},
     {Setting::kOutput, "output", "RINGFENCE_OUTPUT", "output", ValueKind::kWord, "table",
-     "how results are printed", "table json yaml"},
+     "how results are printed", "table json yaml csv"},
 };
 
 constexpr std::size_t kValueBytesMax = 4096;

@@ -30,6 +30,7 @@ enum class Setting {
   kServerWitnesses,
   kServerWitnessCa,
   kServerRules,
+  kServerTelemetrySeconds,
   kServerAlertWebhook,
   kServerAlertWebhookCa,
   kNodeName,
@@ -43,6 +44,7 @@ enum class Setting {
   kNodeCdiDir,
   kNodeAssessEvery,
   kPolicyFolder,
+  kPolicyInsteadOf,
   kLogLevel,
   kLogFormat,
   kClientServer,
@@ -51,7 +53,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 31;
+inline constexpr std::size_t kSettingCount = 33;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

@@ -113,7 +113,7 @@ TEST(SettingsTest, EveryFindingHasItsLineItsKeyAndItsFix) {
         std::string(":5: log: must be a map"),
         std::string(":7: client.token: a token does not belong in a file"),
         std::string(":9: node.name: has no value"),
-        std::string(":10: output: \"tabel\" is none of table, json, yaml\n  fix: did you mean "
+        std::string(":10: output: \"tabel\" is none of table, json, yaml, csv\n  fix: did you mean "
                     "`table`?")}) {
     EXPECT_NE(result.out.find(file + line), std::string::npos) << line << " in\n" << result.out;
   }
@@ -197,7 +197,8 @@ TEST(SettingsTest, WhatInitWritesIsGoodAndHoldsEverySetting) {
     const bool setting = line.starts_with('#') && line.rfind('#') == 0 &&
                          (line[1] != ' ' || line.starts_with("#  "));
     const bool has_value = setting && !line.ends_with(':');
-    const bool is_group = setting && (line == "#server:" || line == "#node:" || line == "#log:");
+    const bool is_group = setting && (line == "#server:" || line == "#node:" || line == "#log:" ||
+                                      line == "#policy:");
     if (has_value || is_group) {
       uncommented += line.substr(1) + "\n";
     }

@@ -110,12 +110,17 @@ Result<std::vector<GpuChange>> Reconcile(const std::vector<model::Gpu>& known,
       change.gpu.tenant = found->tenant;
       change.gpu.last_receipt = found->last_receipt;
       change.gpu.reason = found->reason;
+      change.gpu.fault = found->fault;
       change.gpu.dirty_since = found->dirty_since;
       if (found->state == model::GpuState::kLost) {
         change.gpu.state =
             found->lease.empty() ? model::GpuState::kDirty : model::GpuState::kLeased;
         change.gpu.reason = "came back: not scrubbed yet";
         change.gpu.dirty_since = now;
+        if (!found->fault.empty() && found->lease.empty()) {
+          change.gpu.state = model::GpuState::kQuarantined;
+          change.gpu.reason = found->fault;
+        }
         change.what = "GPU came back";
       } else if (found->vbios != seen.vbios) {
         change.what = "VBIOS changed from " + found->vbios + " to " + seen.vbios;

@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint32_t kNvidiaMajor = 195;  // assigned to the vendor
 constexpr std::uint32_t kControlMinor = 255;
 constexpr std::size_t kDevicesFileBytesMax = 65536;
+constexpr std::size_t kMinorsFileBytesMax = std::size_t{1} << 20U;
 constexpr std::size_t kLibrariesMax = 256;
 
 // The major that the kernel gave a driver, by a file like /proc/devices.
@@ -38,10 +39,18 @@ Result<std::uint32_t> MajorOf(const std::string& devices_path, std::string_view 
                "load the " + std::string(driver) + " module"};
 }
 
-Result<std::uint32_t> UvmMajor(const std::string& driver_root) {
-  const std::string beneath = Beneath(driver_root, "proc/devices");
-  // A driver in its own root still runs in this kernel.
-  return MajorOf(os::Exists(beneath) ? beneath : "/proc/devices", "nvidia-uvm");
+// A driver in its own root still runs in this kernel.
+std::string KernelFile(const std::string& driver_root, const std::string& path) {
+  const std::string beneath = Beneath(driver_root, path);
+  return os::Exists(beneath) ? beneath : "/" + path;
+}
+
+Result<std::uint32_t> MajorIn(const std::string& driver_root, std::string_view driver) {
+  return MajorOf(KernelFile(driver_root, "proc/devices"), driver);
+}
+
+std::string CapabilityOf(const WantedGpu& gpu) {
+  return "gpu" + std::to_string(gpu.minor) + "/gi" + std::to_string(gpu.slice->gpu_instance);
 }
 
 Status CheckWanted(const std::vector<WantedGpu>& gpus) {
@@ -50,6 +59,10 @@ Status CheckWanted(const std::vector<WantedGpu>& gpus) {
   }
   std::set<std::uint32_t> seen;
   for (const WantedGpu& gpu : gpus) {
+    if (gpu.slice.has_value() && gpus.size() != 1) {
+      // CUDA gives a process one MIG device and nothing beside it.
+      return Error{Code::kInvalidArgument, gpu.uuid + " is a slice: it is used by itself"};
+    }
     if (gpu.minor >= kControlMinor || !seen.insert(gpu.minor).second) {
       return Error{Code::kInvalidArgument, gpu.uuid + ": device minor " +
                                                std::to_string(gpu.minor) +
@@ -59,12 +72,27 @@ Status CheckWanted(const std::vector<WantedGpu>& gpus) {
   return {};
 }
 
-void AddNodes(DriverFiles& files, const std::vector<WantedGpu>& gpus, std::uint32_t uvm_major) {
+Status AddNodes(DriverFiles& files, const std::string& driver_root,
+                const std::vector<WantedGpu>& gpus) {
+  RINGFENCE_ASSIGN(const std::uint32_t uvm_major, MajorIn(driver_root, "nvidia-uvm"));
   for (const WantedGpu& gpu : gpus) {
     files.nodes.push_back({"/dev/nvidia" + std::to_string(gpu.minor), kNvidiaMajor, gpu.minor});
   }
   files.nodes.push_back({"/dev/nvidiactl", kNvidiaMajor, kControlMinor});
   files.nodes.push_back({"/dev/nvidia-uvm", uvm_major, 0});
+  for (const WantedGpu& gpu : gpus) {
+    if (!gpu.slice.has_value()) {
+      continue;
+    }
+    const std::string instance = CapabilityOf(gpu);
+    for (const std::string& capability :
+         {instance + "/access",
+          instance + "/ci" + std::to_string(gpu.slice->compute_instance) + "/access"}) {
+      RINGFENCE_ASSIGN(DeviceNode node, CapNode(driver_root, capability));
+      files.nodes.push_back(std::move(node));
+    }
+  }
+  return {};
 }
 
 bool IsDriverLibrary(std::string_view name) {
@@ -121,7 +149,8 @@ Status AddSimulated(DriverFiles& files, const std::string& root,
   for (const WantedGpu& wanted : gpus) {
     const auto gpu =
         std::find_if(scenario->gpus.begin(), scenario->gpus.end(), [&](const SimulatedGpu& one) {
-          return one.uuid == wanted.uuid && one.minor == wanted.minor;
+          return one.uuid == (wanted.slice ? wanted.slice->parent : wanted.uuid) &&
+                 one.minor == wanted.minor;
         });
     if (gpu == scenario->gpus.end()) {
       return Error{Code::kNotFound, "the simulated driver at " + root + " has no GPU " +
@@ -129,12 +158,43 @@ Status AddSimulated(DriverFiles& files, const std::string& root,
                                         std::to_string(wanted.minor)};
     }
     files.mounts.push_back({InformationPath(root, *gpu), InformationPath(box, *gpu), false, false});
-    files.mounts.push_back({MemoryPath(root, gpu->uuid), MemoryPath(box, gpu->uuid), true, true});
+    const std::string state = MigFolder(root, gpu->uuid) + "/state";
+    if (os::Exists(state)) {
+      files.mounts.push_back({state, MigFolder(box, gpu->uuid) + "/state", false, false});
+    }
+    SimulatedGpu used = *gpu;
+    if (wanted.slice.has_value()) {
+      used.slice = {gpu->uuid, wanted.slice->gpu_instance, wanted.slice->compute_instance, 0};
+      files.mounts.push_back(
+          {InformationPath(root, used), InformationPath(box, used), false, false});
+    }
+    files.mounts.push_back({MemoryPath(root, used), MemoryPath(box, used), true, true});
   }
   return {};
 }
 
 }  // namespace
+
+Result<std::uint32_t> CapMinor(const std::string& driver_root, const std::string& capability) {
+  const std::string path = KernelFile(driver_root, "proc/driver/nvidia-caps/mig-minors");
+  RINGFENCE_ASSIGN(const std::string text, os::ReadText(path, kMinorsFileBytesMax));
+  const std::string wanted = "\n" + capability + " ";
+  const std::size_t at = ("\n" + text).find(wanted);
+  std::uint32_t minor = 0;
+  const char* from = at == std::string::npos ? nullptr : text.data() + at + wanted.size() - 1;
+  if (from == nullptr ||
+      std::from_chars(from, text.data() + text.size(), minor).ec != std::errc()) {
+    return Error{Code::kNotFound, path + " has no capability " + capability,
+                 "the driver knows no such MIG instance"};
+  }
+  return minor;
+}
+
+Result<DeviceNode> CapNode(const std::string& driver_root, const std::string& capability) {
+  RINGFENCE_ASSIGN(const std::uint32_t major, MajorIn(driver_root, "nvidia-caps"));
+  RINGFENCE_ASSIGN(const std::uint32_t minor, CapMinor(driver_root, capability));
+  return DeviceNode{"/dev/nvidia-caps/nvidia-cap" + std::to_string(minor), major, minor};
+}
 
 Result<DriverFiles> FilesFor(const std::string& driver_root, const std::vector<WantedGpu>& gpus) {
   RINGFENCE_TRY(CheckWanted(gpus));
@@ -142,8 +202,7 @@ Result<DriverFiles> FilesFor(const std::string& driver_root, const std::vector<W
   if (gpus.empty()) {
     return files;
   }
-  RINGFENCE_ASSIGN(const std::uint32_t uvm_major, UvmMajor(driver_root));
-  AddNodes(files, gpus, uvm_major);
+  RINGFENCE_TRY(AddNodes(files, driver_root, gpus));
   if (IsSimulatedRoot(driver_root)) {
     RINGFENCE_ASSIGN(const std::string root, os::AbsolutePath(driver_root));
     RINGFENCE_TRY(AddSimulated(files, root, gpus));

@@ -4,6 +4,7 @@
 // Pure files: opens no vendor library, so that the jailer may ask.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,21 @@ inline constexpr const char* kBoxDriverRoot = "/run/ringfence/driver";
 // `minors` are the GPUs' device minors, by Gpu::minor, with their UUIDs.
 struct WantedGpu {
   std::string uuid;
-  std::uint32_t minor = 0;
+  std::uint32_t minor = 0;  // of a slice: its GPU's
+  struct Slice {
+    std::string parent;  // UUID of that GPU
+    std::uint32_t gpu_instance = 0;
+    std::uint32_t compute_instance = 0;
+    bool operator==(const Slice&) const = default;
+  };
+  std::optional<Slice> slice = {};
 };
+// The minor of a capability of MIG: "config", "gpu0/gi7/access", "gpu0/gi7/ci0/access".
+Result<std::uint32_t> CapMinor(const std::string& driver_root, const std::string& capability);
+// The node of that capability.
+Result<DeviceNode> CapNode(const std::string& driver_root, const std::string& capability);
+// A GPU's node and those that every use of the driver needs; for a slice also its two capabilities,
+// and no other's.
 Result<DriverFiles> FilesFor(const std::string& driver_root, const std::vector<WantedGpu>& gpus);
 
 }  // namespace ringfence::gpu

@@ -3,59 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 
 #include "base/encoding.h"
 #include "gpu/library.h"
 #include "gpu/limits.h"
+#include "gpu/nvml_session.h"
 
 namespace ringfence::gpu {
 namespace {
 
 using nvml::Return;
-
-// NVML counted up by nvmlInit must be counted down again on every way out.
-class Session {
- public:
-  static Result<Session> Start(const nvml::Api& api);
-  Session(Session&& other) noexcept : api_(std::exchange(other.api_, nullptr)) {}
-  Session& operator=(Session&&) = delete;
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-  ~Session() {
-    if (api_ != nullptr) {
-      (void)api_->nvmlShutdown();
-    }
-  }
-
- private:
-  explicit Session(const nvml::Api& api) : api_(&api) {}
-  const nvml::Api* api_;
-};
-
-std::string Words(const nvml::Api& api, Return code) {
-  const char* words = api.nvmlErrorString == nullptr ? nullptr : api.nvmlErrorString(code);
-  return (words == nullptr ? std::string("no words") : std::string(words)) + " (" +
-         std::to_string(static_cast<int>(code)) + ")";
-}
-
-Code CodeOf(Return code) {
-  if (code == nvml::kNoPermission) {
-    return Code::kPermissionDenied;
-  }
-  if (code == nvml::kDriverNotLoaded || code == nvml::kNotFound) {
-    return Code::kNotFound;
-  }
-  return Code::kUnavailable;
-}
-
-Result<Session> Session::Start(const nvml::Api& api) {
-  const Return code = api.nvmlInit_v2();
-  if (code != nvml::kSuccess) {
-    return Error{CodeOf(code), "nvmlInit_v2: " + Words(api, code),
-                 "check that the driver's module is loaded and its device files can be opened"};
-  }
-  return Session(api);
-}
 
 Status RequireFunctions(const nvml::Api& api, const std::string& path) {
   std::string missing;
@@ -124,12 +82,28 @@ class CardReader {
     return std::move(gpu_);
   }
 
+  Result<Gpu> ReadSlice(const Gpu& parent) {
+    gpu_ = parent;
+    gpu_.processes.clear();
+    gpu_.mig_enabled.reset();
+    RINGFENCE_ASSIGN(gpu_.uuid,
+                     Text<nvml::kUuidBytes>("nvmlDeviceGetUUID", api_.nvmlDeviceGetUUID));
+    RINGFENCE_ASSIGN(gpu_.model,
+                     Text<nvml::kNameBytes>("nvmlDeviceGetName", api_.nvmlDeviceGetName));
+    nvml::Memory memory{};
+    RINGFENCE_TRY(Must("nvmlDeviceGetMemoryInfo", api_.nvmlDeviceGetMemoryInfo(device_, &memory)));
+    gpu_.memory_bytes = memory.total;
+    gpu_.memory_used_bytes = memory.used;
+    RINGFENCE_TRY(ReadProcesses());
+    return std::move(gpu_);
+  }
+
  private:
   Status Must(const char* function, Return code) const {
     if (code == nvml::kSuccess) {
       return {};
     }
-    return Error{CodeOf(code), who_ + ": " + function + ": " + Words(api_, code)};
+    return Error{NvmlCode(code), who_ + ": " + function + ": " + NvmlWords(api_, code)};
   }
 
   // Empty where the card does not support the question.
@@ -214,12 +188,85 @@ class CardReader {
   Gpu gpu_;
 };
 
+// A slice is described by its GPU where the driver knows no other answer.
+class SliceReader {
+ public:
+  SliceReader(const nvml::Api& api, nvml::Device parent, const Gpu& of)
+      : api_(api), parent_(parent), of_(of) {}
+
+  Result<std::vector<Gpu>> Read() const {
+    std::vector<Gpu> slices;
+    if (!of_.mig_enabled.value_or(false) || api_.nvmlDeviceGetMaxMigDeviceCount == nullptr ||
+        api_.nvmlDeviceGetMigDeviceHandleByIndex == nullptr ||
+        api_.nvmlDeviceGetGpuInstanceId == nullptr ||
+        api_.nvmlDeviceGetComputeInstanceId == nullptr) {
+      return slices;
+    }
+    unsigned int count = 0;
+    RINGFENCE_TRY(Must("nvmlDeviceGetMaxMigDeviceCount",
+                       api_.nvmlDeviceGetMaxMigDeviceCount(parent_, &count)));
+    for (unsigned int i = 0; i < std::min(count, kSlicesMax); ++i) {
+      nvml::Device device = nullptr;
+      const Return code = api_.nvmlDeviceGetMigDeviceHandleByIndex(parent_, i, &device);
+      if (code == nvml::kNotFound) {
+        continue;
+      }
+      RINGFENCE_TRY(Must("nvmlDeviceGetMigDeviceHandleByIndex", code));
+      RINGFENCE_ASSIGN(Gpu slice, CardReader(api_, device, of_.index).ReadSlice(of_));
+      RINGFENCE_ASSIGN(slice.slice, Describe(device, slice));
+      slices.push_back(std::move(slice));
+    }
+    return slices;
+  }
+
+ private:
+  static constexpr unsigned int kSlicesMax = 16;
+
+  Status Must(const char* function, Return code) const {
+    if (code == nvml::kSuccess) {
+      return {};
+    }
+    return Error{NvmlCode(code), of_.uuid + ": " + function + ": " + NvmlWords(api_, code)};
+  }
+
+  Result<GpuSlice> Describe(nvml::Device device, const Gpu& named) const {
+    GpuSlice slice;
+    slice.parent = of_.uuid;
+    unsigned int id = 0;
+    RINGFENCE_TRY(Must("nvmlDeviceGetGpuInstanceId", api_.nvmlDeviceGetGpuInstanceId(device, &id)));
+    slice.gpu_instance = id;
+    RINGFENCE_TRY(
+        Must("nvmlDeviceGetComputeInstanceId", api_.nvmlDeviceGetComputeInstanceId(device, &id)));
+    slice.compute_instance = id;
+    // "NVIDIA H200 MIG 1g.18gb"; one that shares its instance is called "1c.2g.35gb".
+    const std::size_t at = named.model.rfind(" MIG ");
+    if (at == std::string::npos) {
+      return Error{Code::kCorrupt,
+                   named.uuid + ": the driver's name for it has no profile: " + named.model};
+    }
+    slice.profile = named.model.substr(at + 5);
+    nvml::GpuInstance instance = nullptr;
+    nvml::GpuInstanceInfo info{};
+    if (api_.nvmlDeviceGetGpuInstanceById != nullptr && api_.nvmlGpuInstanceGetInfo != nullptr &&
+        api_.nvmlDeviceGetGpuInstanceById(parent_, slice.gpu_instance, &instance) ==
+            nvml::kSuccess &&
+        api_.nvmlGpuInstanceGetInfo(instance, &info) == nvml::kSuccess) {
+      slice.start = info.placement.start;
+    }
+    return slice;
+  }
+
+  const nvml::Api& api_;
+  nvml::Device parent_;
+  const Gpu& of_;
+};
+
 Result<std::string> SystemText(const nvml::Api& api, const char* function,
                                Return (*call)(char*, unsigned int)) {
   std::array<char, nvml::kVersionBytes + 1> text{};
   const Return code = call(text.data(), nvml::kVersionBytes);
   if (code != nvml::kSuccess) {
-    return Error{CodeOf(code), std::string(function) + ": " + Words(api, code)};
+    return Error{NvmlCode(code), std::string(function) + ": " + NvmlWords(api, code)};
   }
   if (!IsUtf8(text.data())) {
     return Error{Code::kCorrupt, std::string(function) + " answered with unprintable text"};
@@ -236,7 +283,7 @@ Result<std::string> ConfidentialComputing(const nvml::Api& api) {
     return std::string("unknown");
   }
   if (code != nvml::kSuccess) {
-    return Error{CodeOf(code), "nvmlSystemGetConfComputeState: " + Words(api, code)};
+    return Error{NvmlCode(code), "nvmlSystemGetConfComputeState: " + NvmlWords(api, code)};
   }
   // DevTools mode lets a debugger look inside: never to be taken for "on".
   return std::string(state.devtools != 0 ? "devtools" : state.feature != 0 ? "on" : "off");
@@ -253,7 +300,7 @@ Result<Inventory> ReadInventory(const std::string& driver_root) {
   inventory.library_path = library.path();
   RINGFENCE_ASSIGN(inventory.library_digest, library.FileDigest());
   RINGFENCE_ASSIGN(inventory.kernel_driver, KernelDriver(driver_root));
-  RINGFENCE_ASSIGN(const Session session, Session::Start(api));
+  RINGFENCE_ASSIGN(const NvmlSession session, NvmlSession::Start(api));
   RINGFENCE_ASSIGN(inventory.driver_version,
                    SystemText(api, "nvmlSystemGetDriverVersion", api.nvmlSystemGetDriverVersion));
   RINGFENCE_ASSIGN(inventory.nvml_version,
@@ -261,13 +308,13 @@ Result<Inventory> ReadInventory(const std::string& driver_root) {
   int cuda_version = 0;
   if (const Return code = api.nvmlSystemGetCudaDriverVersion_v2(&cuda_version);
       code != nvml::kSuccess) {
-    return Error{CodeOf(code), "nvmlSystemGetCudaDriverVersion_v2: " + Words(api, code)};
+    return Error{NvmlCode(code), "nvmlSystemGetCudaDriverVersion_v2: " + NvmlWords(api, code)};
   }
   inventory.cuda_version = CudaVersionText(cuda_version);
   RINGFENCE_ASSIGN(const std::string confidential, ConfidentialComputing(api));
   unsigned int count = 0;
   if (const Return code = api.nvmlDeviceGetCount_v2(&count); code != nvml::kSuccess) {
-    return Error{CodeOf(code), "nvmlDeviceGetCount_v2: " + Words(api, code)};
+    return Error{NvmlCode(code), "nvmlDeviceGetCount_v2: " + NvmlWords(api, code)};
   }
   if (count > kGpusMax) {
     return Error{Code::kExhausted, "NVML counts " + std::to_string(count) + " GPUs, over the " +
@@ -277,12 +324,14 @@ Result<Inventory> ReadInventory(const std::string& driver_root) {
     nvml::Device device = nullptr;
     if (const Return code = api.nvmlDeviceGetHandleByIndex_v2(index, &device);
         code != nvml::kSuccess) {
-      return Error{CodeOf(code), "GPU " + std::to_string(index) +
-                                     ": nvmlDeviceGetHandleByIndex_v2: " + Words(api, code)};
+      return Error{NvmlCode(code), "GPU " + std::to_string(index) +
+                                       ": nvmlDeviceGetHandleByIndex_v2: " + NvmlWords(api, code)};
     }
     RINGFENCE_ASSIGN(Gpu gpu, CardReader(api, device, index).Read());
     gpu.confidential_computing = confidential;
+    RINGFENCE_ASSIGN(std::vector<Gpu> slices, SliceReader(api, device, gpu).Read());
     inventory.gpus.push_back(std::move(gpu));
+    std::move(slices.begin(), slices.end(), std::back_inserter(inventory.gpus));
   }
   return inventory;
 }

@@ -17,8 +17,18 @@ struct GpuProcess {
   std::uint64_t memory_bytes = 0;
 };
 
+// What makes a GPU a slice: an instance of another one.
+struct GpuSlice {
+  std::string parent;   // UUID of the GPU that it is cut from
+  std::string profile;  // "1g.18gb"
+  std::uint32_t gpu_instance = 0;
+  std::uint32_t compute_instance = 0;
+  std::optional<std::uint32_t> start;  // first memory slice, where the driver says it
+  bool operator==(const GpuSlice&) const = default;
+};
+
 struct Gpu {
-  std::string uuid;           // "GPU-8-4-4-4-12"
+  std::string uuid;           // "GPU-8-4-4-4-12"; "MIG-..." of a slice
   std::string model;          // "NVIDIA H200"
   std::uint32_t index = 0;    // NVML's
   std::uint32_t minor = 0;    // /dev/nvidia<minor>
@@ -33,6 +43,7 @@ struct Gpu {
   std::optional<bool> mig_enabled;
   std::string confidential_computing;  // "off", "on", "devtools", "unknown"
   std::vector<GpuProcess> processes;
+  std::optional<GpuSlice> slice;
 };
 
 struct Inventory {
@@ -43,7 +54,7 @@ struct Inventory {
   std::string kernel_driver;  // first line of <driver_root>/proc/driver/nvidia/version
   std::string library_path;
   std::string library_digest;  // "sha256:..." of libnvidia-ml.so.1 as opened
-  std::vector<Gpu> gpus;
+  std::vector<Gpu> gpus;       // a GPU that is cut, then its slices
 };
 
 // Opens libnvidia-ml.so.1 by its own name beneath `driver_root` ("/" for a real driver) and reads

@@ -32,13 +32,21 @@ Result<std::uint32_t> ReadSmall(JsonReader& reader, const char* name, std::int64
   return static_cast<std::uint32_t>(number);
 }
 
+JsonObject SliceToJson(const GpuSlice& slice) {
+  return JsonObject{{"parent", slice.parent},
+                    {"profile", slice.profile},
+                    {"gpu_instance", Number(slice.gpu_instance)},
+                    {"compute_instance", Number(slice.compute_instance)},
+                    {"start", slice.start ? Json(Number(*slice.start)) : Json(nullptr)}};
+}
+
 JsonObject GpuToJson(const Gpu& gpu) {
   JsonArray processes;
   for (const GpuProcess& process : gpu.processes) {
     processes.push_back(
         JsonObject{{"pid", Number(process.pid)}, {"memory_bytes", Number(process.memory_bytes)}});
   }
-  return JsonObject{{"uuid", gpu.uuid},
+  JsonObject object{{"uuid", gpu.uuid},
                     {"model", gpu.model},
                     {"index", Number(gpu.index)},
                     {"minor", Number(gpu.minor)},
@@ -53,6 +61,10 @@ JsonObject GpuToJson(const Gpu& gpu) {
                     {"mig_enabled", OptionalBool(gpu.mig_enabled)},
                     {"confidential_computing", gpu.confidential_computing},
                     {"processes", std::move(processes)}};
+  if (gpu.slice.has_value()) {
+    object["slice"] = SliceToJson(*gpu.slice);
+  }
+  return object;
 }
 
 Result<std::vector<GpuProcess>> ReadProcesses(JsonReader& reader) {
@@ -68,6 +80,25 @@ Result<std::vector<GpuProcess>> ReadProcesses(JsonReader& reader) {
     processes.push_back(process);
   }
   return processes;
+}
+
+Result<std::optional<GpuSlice>> ReadSlice(JsonReader& reader) {
+  constexpr std::int64_t kInstancesMax = 255;
+  if (!reader.Has("slice")) {
+    return std::optional<GpuSlice>();
+  }
+  RINGFENCE_ASSIGN(const Json* json, reader.Any("slice"));
+  RINGFENCE_ASSIGN(JsonReader inner, JsonReader::Open(*json, reader.Path("slice")));
+  GpuSlice slice;
+  RINGFENCE_ASSIGN(slice.parent, inner.String("parent", kTextBytesMax));
+  RINGFENCE_ASSIGN(slice.profile, inner.String("profile", kTextBytesMax));
+  RINGFENCE_ASSIGN(slice.gpu_instance, ReadSmall(inner, "gpu_instance", kInstancesMax));
+  RINGFENCE_ASSIGN(slice.compute_instance, ReadSmall(inner, "compute_instance", kInstancesMax));
+  if (inner.Has("start")) {
+    RINGFENCE_ASSIGN(slice.start, ReadSmall(inner, "start", kInstancesMax));
+  }
+  RINGFENCE_TRY(inner.Finish());
+  return std::optional<GpuSlice>(std::move(slice));
 }
 
 Result<Gpu> GpuFromJson(const Json& json, std::size_t index) {
@@ -90,6 +121,7 @@ Result<Gpu> GpuFromJson(const Json& json, std::size_t index) {
   RINGFENCE_ASSIGN(gpu.confidential_computing,
                    reader.String("confidential_computing", kTextBytesMax));
   RINGFENCE_ASSIGN(gpu.processes, ReadProcesses(reader));
+  RINGFENCE_ASSIGN(gpu.slice, ReadSlice(reader));
   RINGFENCE_TRY(reader.Finish());
   return gpu;
 }
@@ -118,7 +150,7 @@ Result<Inventory> InventoryFromJson(const Json& json) {
   RINGFENCE_ASSIGN(inventory.kernel_driver, reader.String("kernel_driver"));
   RINGFENCE_ASSIGN(inventory.library_path, reader.String("library_path"));
   RINGFENCE_ASSIGN(inventory.library_digest, reader.String("library_digest", kTextBytesMax));
-  RINGFENCE_ASSIGN(const auto gpus, reader.Array("gpus", kGpusMax));
+  RINGFENCE_ASSIGN(const auto gpus, reader.Array("gpus", kUnitsMax));
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     RINGFENCE_ASSIGN(Gpu gpu, GpuFromJson(*gpus[i], i));
     inventory.gpus.push_back(std::move(gpu));

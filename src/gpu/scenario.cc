@@ -154,6 +154,7 @@ Status ReadKernels(JsonReader& reader, SimulatedGpu& gpu) {
   RINGFENCE_ASSIGN(gpu.hidden_multiprocessors,
                    ReadNumber(reader, "hidden_multiprocessors", 0, INT32_MAX));
   RINGFENCE_ASSIGN(gpu.kernels_spill, reader.BoolOr("kernels_spill", false));
+  RINGFENCE_ASSIGN(gpu.mig_lies, reader.BoolOr("mig_lies", false));
   return {};
 }
 
@@ -179,6 +180,8 @@ Result<SimulatedGpu> ReadGpu(const Json& value, unsigned index, const std::strin
   RINGFENCE_ASSIGN(gpu.ecc_errors_uncorrected,
                    ReadNumber(reader, "ecc_errors_uncorrected", 0, INT32_MAX));
   RINGFENCE_ASSIGN(gpu.lost, reader.BoolOr("lost", false));
+  RINGFENCE_TRY(ReadSignals(reader, gpu.signals));
+  RINGFENCE_ASSIGN(gpu.timeline, ReadTimeline(reader));
   RINGFENCE_ASSIGN(gpu.cuda_failures, ReadFailures(reader, "fail"));
   RINGFENCE_ASSIGN(gpu.nvml_failures, ReadFailures(reader, "nvml_fail"));
   RINGFENCE_ASSIGN(gpu.bad_memory, ReadBadMemory(reader, gpu.memory_bytes()));
@@ -235,34 +238,38 @@ JsonObject GpuToJson(const SimulatedGpu& gpu) {
     bad.push_back(JsonObject{
         {"offset", byte.offset}, {"and", unsigned{byte.and_mask}}, {"or", unsigned{byte.or_mask}}});
   }
-  return JsonObject{{"model", gpu.model},
-                    {"uuid", gpu.uuid},
-                    {"serial", gpu.serial},
-                    {"pci_address", gpu.pci_address},
-                    {"pci_device_id", Format("%08X", gpu.pci_device_id)},
-                    {"pci_subsystem_id", Format("%08X", gpu.pci_subsystem_id)},
-                    {"vbios", gpu.vbios},
-                    {"gsp_firmware", gpu.gsp_firmware},
-                    {"minor", gpu.minor},
-                    {"memory_mib", gpu.memory_mib},
-                    {"reserved_mib", gpu.reserved_mib},
-                    {"ecc", OptionalBool(gpu.ecc)},
-                    {"mig", OptionalBool(gpu.mig)},
-                    {"temperature_c", gpu.temperature_c},
-                    {"power_mw", gpu.power_mw},
-                    {"power_limit_mw", gpu.power_limit_mw},
-                    {"utilization_percent", gpu.utilization_percent},
-                    {"ecc_errors_corrected", gpu.ecc_errors_corrected},
-                    {"ecc_errors_uncorrected", gpu.ecc_errors_uncorrected},
-                    {"lost", gpu.lost},
-                    {"fail", FailuresToJson(gpu.cuda_failures)},
-                    {"nvml_fail", FailuresToJson(gpu.nvml_failures)},
-                    {"bad_memory", std::move(bad)},
-                    {"kernel_skip_bytes", gpu.kernel_skip_bytes},
-                    {"shared_residue_bytes", gpu.shared_residue_bytes},
-                    {"shared_bad_bytes", gpu.shared_bad_bytes},
-                    {"hidden_multiprocessors", gpu.hidden_multiprocessors},
-                    {"kernels_spill", gpu.kernels_spill}};
+  JsonObject json{{"model", gpu.model},
+                  {"uuid", gpu.uuid},
+                  {"serial", gpu.serial},
+                  {"pci_address", gpu.pci_address},
+                  {"pci_device_id", Format("%08X", gpu.pci_device_id)},
+                  {"pci_subsystem_id", Format("%08X", gpu.pci_subsystem_id)},
+                  {"vbios", gpu.vbios},
+                  {"gsp_firmware", gpu.gsp_firmware},
+                  {"minor", gpu.minor},
+                  {"memory_mib", gpu.memory_mib},
+                  {"reserved_mib", gpu.reserved_mib},
+                  {"ecc", OptionalBool(gpu.ecc)},
+                  {"mig", OptionalBool(gpu.mig)},
+                  {"temperature_c", gpu.temperature_c},
+                  {"power_mw", gpu.power_mw},
+                  {"power_limit_mw", gpu.power_limit_mw},
+                  {"utilization_percent", gpu.utilization_percent},
+                  {"ecc_errors_corrected", gpu.ecc_errors_corrected},
+                  {"ecc_errors_uncorrected", gpu.ecc_errors_uncorrected},
+                  {"lost", gpu.lost},
+                  {"fail", FailuresToJson(gpu.cuda_failures)},
+                  {"nvml_fail", FailuresToJson(gpu.nvml_failures)},
+                  {"bad_memory", std::move(bad)},
+                  {"kernel_skip_bytes", gpu.kernel_skip_bytes},
+                  {"shared_residue_bytes", gpu.shared_residue_bytes},
+                  {"shared_bad_bytes", gpu.shared_bad_bytes},
+                  {"hidden_multiprocessors", gpu.hidden_multiprocessors},
+                  {"kernels_spill", gpu.kernels_spill},
+                  {"mig_lies", gpu.mig_lies},
+                  {"timeline", TimelineToJson(gpu.timeline)}};
+  WriteSignals(gpu.signals, json);
+  return json;
 }
 
 }  // namespace
@@ -325,11 +332,36 @@ std::string ProcName(const std::string& pci_address) {
 }
 
 std::string InformationPath(const std::string& root, const SimulatedGpu& gpu) {
+  if (gpu.slice.has_value()) {
+    return MigInstanceFolder(root, gpu.slice->parent, gpu.slice->gpu_instance) + "/information";
+  }
   return root + "/proc/driver/nvidia/gpus/" + ProcName(gpu.pci_address) + "/information";
 }
 
 std::string MemoryPath(const std::string& root, const std::string& uuid) {
   return root + "/memory/" + uuid;
+}
+
+std::string MemoryPath(const std::string& root, const SimulatedGpu& gpu) {
+  return gpu.slice.has_value()
+             ? MigInstanceFolder(root, gpu.slice->parent, gpu.slice->gpu_instance) + "/memory"
+             : MemoryPath(root, gpu.uuid);
+}
+
+std::string MigFolder(const std::string& root, const std::string& uuid) {
+  return root + "/mig/" + uuid;
+}
+
+std::string MigInstanceFolder(const std::string& root, const std::string& uuid,
+                              std::uint32_t gpu_instance) {
+  return MigFolder(root, uuid) + "/gi" + std::to_string(gpu_instance);
+}
+
+std::uint32_t SimulatedCapMinor(std::uint32_t gpu_minor, std::uint32_t gpu_instance,
+                                std::optional<std::uint32_t> compute_instance) {
+  const std::uint32_t each = kMigComputeInstancesMax + 1;
+  return kMigMonitorMinor + 1 + (gpu_minor * kMigGpuInstancesMax + gpu_instance) * each +
+         (compute_instance.has_value() ? *compute_instance + 1 : 0);
 }
 
 }  // namespace ringfence::gpu

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gpu/scenario_signals.h"
 
 namespace ringfence::gpu {
 
@@ -55,6 +56,8 @@ struct SimulatedGpu {
   std::uint64_t ecc_errors_corrected = 0;
   std::uint64_t ecc_errors_uncorrected = 0;
   bool lost = false;  // fallen off the bus
+  SimulatedSignals signals;
+  std::vector<TimelineStep> timeline;
   FailureSwitches cuda_failures;
   FailureSwitches nvml_failures;
   std::vector<BadByte> bad_memory;
@@ -64,6 +67,16 @@ struct SimulatedGpu {
   std::uint64_t shared_bad_bytes = 0;        // of it that keep nothing
   std::uint32_t hidden_multiprocessors = 0;  // that no block is put on
   bool kernels_spill = false;                // the driver's compiler finds too few registers
+  bool mig_lies = false;                     // reports places for instances that it does not have
+
+  // Of a MIG device, which is a GPU of its own to CUDA; no scenario says these.
+  struct Slice {
+    std::string parent;  // UUID of the GPU
+    std::uint32_t gpu_instance = 0;
+    std::uint32_t compute_instance = 0;
+    std::uint32_t multiprocessors = 0;
+  };
+  std::optional<Slice> slice = {};
 
   std::uint64_t memory_bytes() const { return memory_mib << 20U; }
   std::uint64_t usable_bytes() const { return (memory_mib - reserved_mib) << 20U; }
@@ -90,5 +103,18 @@ std::string ProcName(const std::string& pci_address);
 // record locks on it (sim/memory.h).
 std::string InformationPath(const std::string& root, const SimulatedGpu& gpu);
 std::string MemoryPath(const std::string& root, const std::string& uuid);
+std::string MemoryPath(const std::string& root, const SimulatedGpu& gpu);
+// What its MIG mode and instances are, and the instances' own files: `state`, gi<N>/.
+std::string MigFolder(const std::string& root, const std::string& uuid);
+std::string MigInstanceFolder(const std::string& root, const std::string& uuid,
+                              std::uint32_t gpu_instance);
+
+// The minors of nvidia-caps, as the driver numbers them for every instance that there could be.
+inline constexpr std::uint32_t kMigConfigMinor = 1;
+inline constexpr std::uint32_t kMigMonitorMinor = 2;
+inline constexpr std::uint32_t kMigGpuInstancesMax = 15;
+inline constexpr std::uint32_t kMigComputeInstancesMax = 8;
+std::uint32_t SimulatedCapMinor(std::uint32_t gpu_minor, std::uint32_t gpu_instance,
+                                std::optional<std::uint32_t> compute_instance);
 
 }  // namespace ringfence::gpu

@@ -57,13 +57,15 @@ Result<std::vector<Gpu>> FindWanted(const Inventory& inventory,
   return wanted;
 }
 
+// Without what says whether it is a GPU or a slice of one: CUDA does not.
 std::string UuidText(const cuda::Uuid& uuid) {
   const std::string hex = Hex(std::as_bytes(std::span(uuid.bytes)));
-  return "GPU-" + hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-" + hex.substr(12, 4) + "-" +
+  return hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-" + hex.substr(12, 4) + "-" +
          hex.substr(16, 4) + "-" + hex.substr(20);
 }
 
 Result<cuda::Device> FindDevice(const cuda::Api& api, const std::string& uuid) {
+  constexpr std::size_t kPrefix = 4;  // "GPU-", "MIG-"
   const auto failed = [&](const char* function, cuda::CuResult code) {
     return Error{Code::kUnavailable,
                  uuid + ": " + std::string(function) + ": " + CudaWords(api, code)};
@@ -81,7 +83,7 @@ Result<cuda::Device> FindDevice(const cuda::Api& api, const std::string& uuid) {
     if (const auto code = api.cuDeviceGetUuid_v2(&found, device); code != cuda::kSuccess) {
       return failed("cuDeviceGetUuid_v2", code);
     }
-    if (UuidText(found) == uuid) {
+    if (uuid.size() > kPrefix && UuidText(found) == uuid.substr(kPrefix)) {
       return device;
     }
   }

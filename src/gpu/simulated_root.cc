@@ -75,6 +75,27 @@ constexpr std::string_view kParams =
 constexpr std::string_view kDevices =
     "Character devices:\n195 nvidia\n195 nvidiactl\n238 nvidia-uvm\n241 nvidia-caps\n";
 
+// Which capability has which minor, for every instance that a GPU could have: the driver lists
+// them all from the start.
+std::string MigMinors(const Scenario& scenario) {
+  std::string text = "config " + std::to_string(kMigConfigMinor) + "\nmonitor " +
+                     std::to_string(kMigMonitorMinor) + "\n";
+  for (const SimulatedGpu& gpu : scenario.gpus) {
+    for (std::uint32_t gi = 0; gi < kMigGpuInstancesMax; ++gi) {
+      const std::string name = "gpu" + std::to_string(gpu.minor) + "/gi" + std::to_string(gi);
+      const auto line = [&](const std::string& what, std::optional<std::uint32_t> ci) {
+        text +=
+            name + what + "/access " + std::to_string(SimulatedCapMinor(gpu.minor, gi, ci)) + "\n";
+      };
+      line("", std::nullopt);
+      for (std::uint32_t ci = 0; ci < kMigComputeInstancesMax; ++ci) {
+        line("/ci" + std::to_string(ci), ci);
+      }
+    }
+  }
+  return text;
+}
+
 Status PutProc(const std::string& root, const Scenario& scenario) {
   const std::string nvidia = root + "/proc/driver/nvidia";
   RINGFENCE_TRY(os::MakeDirs(nvidia + "/gpus"));
@@ -84,6 +105,8 @@ Status PutProc(const std::string& root, const Scenario& scenario) {
                             scenario.driver_version + "  Release Build  (simulated)\n",
                         0644));
   RINGFENCE_TRY(PutFile(nvidia + "/params", kParams, 0644));
+  RINGFENCE_TRY(os::MakeDirs(root + "/proc/driver/nvidia-caps"));
+  RINGFENCE_TRY(PutFile(root + "/proc/driver/nvidia-caps/mig-minors", MigMinors(scenario), 0644));
   for (const SimulatedGpu& gpu : scenario.gpus) {
     RINGFENCE_TRY(os::MakeDirs(nvidia + "/gpus/" + ProcName(gpu.pci_address)));
     RINGFENCE_TRY(PutFile(InformationPath(root, gpu), Information(gpu), 0644));
@@ -99,7 +122,7 @@ Status PutDeviceFiles(const std::string& root, const Scenario& scenario) {
   }
   RINGFENCE_ASSIGN(const auto names, os::ListDir(root + "/dev"));
   for (const std::string& name : names) {
-    if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) {
+    if (name != "nvidia-caps" && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) {
       RINGFENCE_TRY(os::RemoveFile(root + "/dev/" + name));
     }
   }
@@ -108,7 +131,11 @@ Status PutDeviceFiles(const std::string& root, const Scenario& scenario) {
       RINGFENCE_TRY(os::WriteFile(root + "/dev/" + name, {}, 0600));
     }
   }
-  return {};
+  // Those of instances come and go with them.
+  const std::string caps = root + "/dev/nvidia-caps/nvidia-cap";
+  RINGFENCE_TRY(os::MakeDirs(root + "/dev/nvidia-caps"));
+  RINGFENCE_TRY(PutFile(caps + std::to_string(kMigConfigMinor), "", 0400));
+  return PutFile(caps + std::to_string(kMigMonitorMinor), "", 0444);
 }
 
 std::string SeededUuid(ByteView seed) {
@@ -128,6 +155,13 @@ Status MakeSimulatedRoot(const std::string& root, const std::string& sim_library
   const Result<Scenario> scenario = ParseScenario(scenario_json);
   if (!scenario.has_value()) {
     return Prefix("scenario", scenario.error());
+  }
+  for (const SimulatedGpu& gpu : scenario->gpus) {
+    for (const TimelineStep& step : gpu.timeline) {
+      if (const auto at = ScenarioAt(*scenario, step.after); !at.has_value()) {
+        return Prefix("scenario " + FormatDuration(step.after) + " on", at.error());
+      }
+    }
   }
   RINGFENCE_TRY(os::MakeDirs(root + "/lib"));
   RINGFENCE_TRY(os::MakeDirs(root + "/memory"));

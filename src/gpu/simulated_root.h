@@ -6,6 +6,9 @@
 //   scenario.json                    gpu/scenario.h, defaults written out
 //   lib/                             libnvidia-ml.so.1, libcuda.so.1 of sim/
 //   dev/nvidia<minor> nvidiactl nvidia-uvm      plain files: a GPU is there if its file opens
+//   dev/nvidia-caps/nvidia-cap<minor>           likewise, capabilities of MIG
+//   mig/<uuid>/{state,gi<N>/{information,memory}}   MIG mode and instances, once there were any
+//   proc/driver/nvidia-caps/mig-minors
 //   proc/devices  proc/driver/nvidia/{version,params,gpus/<address>/information}
 //   memory/<uuid>                    sparse, the card's size; never cleared by anything but a write
 

@@ -104,6 +104,11 @@ class Client final : public JailerClient {
     return DecodeImages(bytes);
   }
 
+  Result<os::UniqueFd> Sense() override {
+    RINGFENCE_ASSIGN(Answer answer, CallAfterHello(SenseRequest{}));
+    return std::move(answer.fds[0]);
+  }
+
  private:
   Result<Answer> CallAfterHello(RequestBody body) {
     RINGFENCE_TRY(Hello());

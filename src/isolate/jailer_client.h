@@ -90,6 +90,11 @@ class JailerClient {
   virtual Status AckIncidents(std::uint32_t count) = 0;
   // Those that a box can be started with: imported, and vouched for where that is asked.
   virtual Result<std::vector<NodeImage>> Images() { return std::vector<NodeImage>(); }
+  // Lines of the sensor worker (gpu/readings.h), non-blocking, to end of file when it has ended; an
+  // earlier one ends.
+  virtual Result<os::UniqueFd> Sense() {
+    return Error{Code::kFailedPrecondition, "this node has no sensor"};
+  }
 
  protected:
   JailerClient() = default;

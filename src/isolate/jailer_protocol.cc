@@ -143,6 +143,8 @@ Result<RequestBody> ReadBody(RequestType type, Reader& reader) {
     }
     case RequestType::kImages:
       return RequestBody(ImagesRequest{});
+    case RequestType::kSense:
+      return RequestBody(SenseRequest{});
   }
   return Error{Code::kInvalidArgument, "there is no such request"};
 }
@@ -162,6 +164,7 @@ struct BodyWriter {
   void operator()(const IncidentsRequest&) const {}
   void operator()(const AckIncidentsRequest& body) const { to.Number(body.count); }
   void operator()(const ImagesRequest&) const {}
+  void operator()(const SenseRequest&) const {}
 };
 
 struct Head {
@@ -237,6 +240,8 @@ std::string_view Name(RequestType type) {
       return "AckIncidents";
     case RequestType::kImages:
       return "Images";
+    case RequestType::kSense:
+      return "Sense";
   }
   return "unknown";
 }
@@ -267,6 +272,7 @@ std::size_t FdsOf(RequestType type) {
     case RequestType::kList:
     case RequestType::kIncidents:
     case RequestType::kImages:
+    case RequestType::kSense:
       return 1;
     case RequestType::kStart:
       return 3;

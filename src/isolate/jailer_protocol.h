@@ -35,6 +35,7 @@ enum class RequestType : std::uint16_t {
   kIncidents = 8,
   kAckIncidents = 9,
   kImages = 10,
+  kSense = 11,
 };
 std::string_view Name(RequestType type);
 
@@ -60,10 +61,11 @@ struct AckIncidentsRequest {
 };
 
 struct ImagesRequest {};
+struct SenseRequest {};
 
-using RequestBody =
-    std::variant<HelloRequest, InventoryRequest, StartRequest, EndRequest, ScrubRequest,
-                 ListRequest, ForgetRequest, IncidentsRequest, AckIncidentsRequest, ImagesRequest>;
+using RequestBody = std::variant<HelloRequest, InventoryRequest, StartRequest, EndRequest,
+                                 ScrubRequest, ListRequest, ForgetRequest, IncidentsRequest,
+                                 AckIncidentsRequest, ImagesRequest, SenseRequest>;
 
 struct Request {
   std::uint32_t id = 0;
@@ -75,7 +77,8 @@ Bytes EncodeRequest(const Request& request);
 Result<Request> DecodeRequest(ByteView frame);
 
 // A reply is an error, or what its request promises. Inventory, List, Incidents and Images answer
-// with one descriptor, a sealed memory file; Start with three pipes; the others with none.
+// with one descriptor, a sealed memory file; Start with three pipes, Sense with one; the others
+// with none.
 struct Reply {
   std::uint32_t id = 0;
   RequestType type = RequestType::kHello;

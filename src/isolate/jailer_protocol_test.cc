@@ -24,7 +24,8 @@ std::vector<Request> AllRequests() {
           {7, ForgetRequest{"lease-1"}},
           {8, IncidentsRequest{}},
           {0xffffffff, AckIncidentsRequest{7}},
-          {9, ImagesRequest{}}};
+          {9, ImagesRequest{}},
+          {10, SenseRequest{}}};
 }
 
 TEST(JailerProtocol, RequestsRoundTripAndNothingElse) {

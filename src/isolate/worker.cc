@@ -215,11 +215,9 @@ std::vector<std::string> GivenPaths(const gpu::DriverFiles& files) {
   return paths;
 }
 
-}  // namespace
-
-Result<StartedWorker> StartInventory(const WorkerPlace& place) {
+Result<StartedWorker> StartOnAll(const WorkerPlace& place, const char* command) {
   WorkerTask task;
-  task.arguments = {"ringfence-worker", "inventory", "--driver-root", DriverRootInside(place)};
+  task.arguments = {"ringfence-worker", command, "--driver-root", DriverRootInside(place)};
   const std::vector<std::uint32_t> minors = MinorsBeneath(place.driver_root);
   task.stand_ins = StandIns(minors);
   if (!gpu::IsSimulatedRoot(place.driver_root)) {
@@ -234,6 +232,14 @@ Result<StartedWorker> StartInventory(const WorkerPlace& place) {
   }
   return Start(place, task);
 }
+
+}  // namespace
+
+Result<StartedWorker> StartInventory(const WorkerPlace& place) {
+  return StartOnAll(place, "inventory");
+}
+
+Result<StartedWorker> StartSense(const WorkerPlace& place) { return StartOnAll(place, "sense"); }
 
 Result<StartedWorker> StartScrub(const WorkerPlace& place,
                                  const std::vector<gpu::WantedGpu>& gpus) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Short-lived workers: they load a vendor's library and make a context on a card, and so run with
+// Workers: they load a vendor's library and make a context on a card, and so run with
 // nothing but that card: their own user, no capability, no network, a /dev of their own, Landlock
 // and a seccomp filter.
 
@@ -34,6 +34,8 @@ struct StartedWorker {
 
 // Shows the worker every card.
 Result<StartedWorker> StartInventory(const WorkerPlace& place);
+// The same, and stays: prints a line of JSON (gpu/readings.h) each second and at each fault.
+Result<StartedWorker> StartSense(const WorkerPlace& place);
 // Shows it these cards and no other. Simulated memory belongs to the worker's user until
 // FinishScrub gives it back to root; call that whenever the worker has ended.
 Result<StartedWorker> StartScrub(const WorkerPlace& place, const std::vector<gpu::WantedGpu>& gpus);

@@ -81,6 +81,8 @@ void Desk::Handle(const isolate::Request& request) {
           records_->AckIncidents(std::get<isolate::AckIncidentsRequest>(request.body).count));
     case RequestType::kImages:
       return HandleImages(id);
+    case RequestType::kSense:
+      return HandleSense(id);
   }
 }
 
@@ -128,6 +130,20 @@ void Desk::HandleImages(std::uint32_t id) {
     return;
   }
   AnswerFile(id, RequestType::kImages, isolate::EncodeImages(*images));
+}
+
+void Desk::HandleSense(std::uint32_t id) {
+  auto lines = hands_->StartSensor();
+  if (!lines.has_value()) {
+    Answer(id, RequestType::kSense, lines.error());
+    return;
+  }
+  isolate::Reply reply;
+  reply.id = id;
+  reply.type = RequestType::kSense;
+  std::vector<os::UniqueFd> fds;
+  fds.push_back(std::move(*lines));
+  parts_.send(std::move(reply), std::move(fds));
 }
 
 void Desk::HandleEnd(std::uint32_t id, const std::string& lease) {

@@ -53,6 +53,10 @@ class Hands {
   virtual Result<std::vector<isolate::NodeImage>> ListImages() const {
     return std::vector<isolate::NodeImage>();
   }
+  // What the sensor worker prints. One at a time: an earlier one is ended.
+  virtual Result<os::UniqueFd> StartSensor() {
+    return Error{Code::kFailedPrecondition, "this node has no sensor"};
+  }
   // Who keeps a lease from ending, for people; empty when nobody is known.
   virtual std::string InTheWayOf(const std::string& /*lease*/) const { return {}; }
 };
@@ -96,6 +100,7 @@ class Desk {
   // Walls are taken away for a probe alone, and a probe's ending is signed.
   Status PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) const;
   void HandleImages(std::uint32_t id);
+  void HandleSense(std::uint32_t id);
   void HandleEnd(std::uint32_t id, const std::string& lease);
   void HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request);
   void ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request);

@@ -245,7 +245,7 @@ Result<bool> HeldLeases::IsOver(const std::string& lease, Held& held, TimePoint 
   held.look_at = now + kHolderPause;
   RINGFENCE_ASSIGN(const auto holders, os::FindHolders(held.devices));
   for (const os::Holder& holder : holders) {
-    if (!WasBefore(held.before, holder)) {
+    if (!WasBefore(held.before, holder) && holder.pid != spared_) {
       held.in_the_way = "process " + std::to_string(holder.pid) + " (" + holder.name + ")";
       return false;
     }

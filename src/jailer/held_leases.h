@@ -51,6 +51,8 @@ class HeldLeases {
   void End(const std::string& lease, TimePoint now);
   void KillAll(TimePoint now);
   bool empty() const { return leases_.empty(); }
+  // This process of ours reads every card and is in nobody's way; 0: there is none.
+  void Spare(int pid) { spared_ = pid; }
   // Who still has the devices of a lease that is ending; empty when nobody is known.
   std::string InTheWayOf(const std::string& lease) const;
 
@@ -90,6 +92,7 @@ class HeldLeases {
   std::optional<isolate::HeldFolder> folder_;
   std::map<std::string, Held> leases_;
   TimePoint sweep_at_;
+  int spared_ = 0;
   std::map<std::string, TimePoint> reported_;
 };
 

@@ -74,8 +74,10 @@ int Service::Run() {
       boxes_->KillAll();
       held_->KillAll(now);
       workers_.KillAll();
+      EndSensor();
     }
   }
+  EndSensor();
   return exit_status_;
 }
 
@@ -130,6 +132,12 @@ void Service::HandleEnded(const os::Ended& ended) {
     if (exit_status_ == 0) {
       exit_status_ = ended.signalled ? 128 + ended.code : ended.code;
     }
+    return;
+  }
+  if (ended.pid == sensor_pid_) {
+    sensor_pid_ = 0;
+    held_->Spare(0);
+    sensor_process_.Reset();
     return;
   }
   if (!boxes_->OnEnded(ended, std::chrono::steady_clock::now())) {
@@ -295,6 +303,26 @@ Result<std::vector<isolate::NodeImage>> Service::ListImages() const {
     }
   }
   return images;
+}
+
+// The agent reads its lines; we only know that it is there.
+Result<os::UniqueFd> Service::StartSensor() {
+  EndSensor();
+  RINGFENCE_ASSIGN(isolate::StartedWorker worker, isolate::StartSense(parts_.worker_place));
+  sensor_pid_ = worker.pid;
+  held_->Spare(worker.pid);
+  auto process = os::OpenProcess(worker.pid);
+  if (process.has_value()) {
+    sensor_process_ = std::move(*process);
+  }
+  return std::move(worker.out);
+}
+
+void Service::EndSensor() {
+  if (sensor_process_.valid()) {
+    (void)os::SendSignal(sensor_process_.get(), kSigKill);
+    sensor_process_.Reset();
+  }
 }
 
 void Service::EndBox(const std::string& lease) {

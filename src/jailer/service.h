@@ -70,6 +70,8 @@ class Service final : private Hands {
   void ReadyImage(const std::string& digest, Image done) override;
   Result<std::vector<isolate::NodeImage>> ListImages() const override;
   Result<image::StoredImage> VouchedImage(const std::string& digest) const;
+  Result<os::UniqueFd> StartSensor() override;
+  void EndSensor();
   std::string InTheWayOf(const std::string& lease) const override {
     return held_->InTheWayOf(lease);
   }
@@ -81,6 +83,8 @@ class Service final : private Hands {
   Workers workers_;
   Desk desk_;
   os::UniqueFd agent_process_;
+  int sensor_pid_ = 0;  // 0: none
+  os::UniqueFd sensor_process_;
   bool agent_running_ = true;
   bool shutting_down_ = false;
   std::optional<TimePoint> kill_agent_at_;

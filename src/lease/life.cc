@@ -77,6 +77,9 @@ void Free(model::Gpu& gpu, std::string_view receipt) {
   gpu.tenant.clear();
   gpu.reason.clear();
   gpu.last_receipt = std::string(receipt);
+  if (!gpu.fault.empty()) {  // clean, but not to be trusted
+    Quarantine(gpu, gpu.fault);
+  }
 }
 
 void Quarantine(model::Gpu& gpu, std::string_view reason) {

@@ -61,6 +61,7 @@ struct Gpu {
   std::string tenant;  // of that lease
   std::string last_receipt;
   std::string reason;     // why it is not free
+  std::string fault;      // not empty: it is not leased before an operator lets it back
   Timestamp dirty_since;  // a receipt older than this says nothing
   // From the node's inventory:
   std::uint32_t index = 0;

@@ -51,7 +51,8 @@ Connection::Connection(std::shared_ptr<ServerShared> shared, const std::shared_p
       admission_(std::move(client.admission)),
       address_(std::move(client.address)),
       tls_(std::move(client.socket), std::move(context), TlsSocket::Side::kServer),
-      reader_({shared_->limits.header_bytes_max, shared_->limits.body_bytes_max}) {}
+      reader_({shared_->limits.header_bytes_max, shared_->limits.body_bytes_max,
+               shared_->limits.long_body_path, shared_->limits.long_body_bytes_max}) {}
 
 Connection::~Connection() { GiveBodyRoom(); }
 

@@ -121,10 +121,12 @@ void RequestReader::Message::AcceptHead(const ReaderLimits& limits) {
 }
 
 void RequestReader::Message::BeginBody(const ReaderLimits& limits) {
+  const bool is_long = !limits.long_body_path.empty() && request.path == limits.long_body_path;
+  const std::size_t bytes_max = is_long ? limits.long_body_bytes_max : limits.body_bytes_max;
   if (parser->chunked()) {
-    body.BeginChunked(limits.body_bytes_max);
+    body.BeginChunked(bytes_max);
   } else if (const auto length = parser->content_length()) {
-    body.BeginLength(*length, limits.body_bytes_max);
+    body.BeginLength(*length, bytes_max);
   }
   if (AcceptExpectation()) {
     AfterBody();

@@ -19,6 +19,8 @@ inline constexpr std::size_t kHeaderLinesMax = 100;
 struct ReaderLimits {
   std::size_t header_bytes_max = 16 * 1024;
   std::size_t body_bytes_max = 1024 * 1024;
+  std::string_view long_body_path = {};  // its bodies have a limit of their own; empty: none
+  std::size_t long_body_bytes_max = 1024 * 1024;
 };
 
 // One thread at a time.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/secret.h"
@@ -15,6 +16,8 @@ namespace ringfence::net {
 
 struct ServerLimits {
   std::size_t body_bytes_max = 1024 * 1024;
+  std::string_view long_body_path = {};  // the one path that may be sent more; empty: none
+  std::size_t long_body_bytes_max = 1024 * 1024;
   std::size_t header_bytes_max = 16 * 1024;
   std::size_t connections_max = 1024;
   std::size_t connections_per_address_max = 256;

@@ -158,11 +158,18 @@ TEST(ServerTest, WrongBytesAreAnsweredWithAProblemAndTheConnectionEnds) {
 TEST(ServerTest, TooMuchIsRefusedWhileItIsRead) {
   ServerLimits limits;
   limits.body_bytes_max = 1000;
+  limits.long_body_path = "/long";
+  limits.long_body_bytes_max = 1500;
   limits.header_bytes_max = 2000;
   const auto server = Serve(&Echo, limits);
   const std::string host = " HTTP/1.1\r\nHost: x\r\n";
   const std::string close = "Connection: close\r\n";
   EXPECT_EQ(StatusOf(Ask(*server, "POST /" + host + "Content-Length: 1001\r\n\r\n")), "413");
+  EXPECT_EQ(StatusOf(Ask(*server, "POST /long" + host + close + "Content-Length: 1500\r\n\r\n" +
+                                      std::string(1500, 'x'))),
+            "200")
+      << "the one path that may have more";
+  EXPECT_EQ(StatusOf(Ask(*server, "POST /long" + host + "Content-Length: 1501\r\n\r\n")), "413");
   EXPECT_EQ(StatusOf(Ask(*server, "POST /" + host + "Content-Length: 99999999999999999\r\n\r\n")),
             "413");
   EXPECT_EQ(StatusOf(Ask(*server, "POST /" + host + "Transfer-Encoding: chunked\r\n\r\n3e9\r\n" +

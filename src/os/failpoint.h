@@ -16,7 +16,8 @@
 
 namespace ringfence::os::failpoint {
 
-// Every name, once. tests/faults walks them all, and fails for one that is never reached.
+// Every name, once. tests/faults walks those of a lease's life (not mig, not disk), and fails for
+// one that is never reached.
 inline constexpr std::string_view kNames[] = {
     // The server, around each commit of a lease's life.
     "server.request",
@@ -84,6 +85,12 @@ inline constexpr std::string_view kNames[] = {
     "init.ready",
     "init.command_ended",
     "init.said_ending",
+    // A reshape of a GPU: what is to be is written down, done by a worker, forgotten.
+    "mig.wished",
+    "mig.unmade",
+    "mig.mode",
+    "mig.made",
+    "mig.reached",
     // The C library's own calls, so that SQLite is covered too. Regular files only.
     "disk.write",
     "disk.sync",

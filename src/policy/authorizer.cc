@@ -34,6 +34,7 @@ constexpr std::array kActionTable = {
     ActionFacts{Action::kEventRead, "event.read", ActionScope::kTenant},
     ActionFacts{Action::kAlertRead, "alert.read", ActionScope::kTenant},
     ActionFacts{Action::kAlertManage, "alert.manage", ActionScope::kTenant},
+    ActionFacts{Action::kUsageRead, "usage.read", ActionScope::kTenant},
     ActionFacts{Action::kAssessRead, "assess.read", ActionScope::kCluster},
 };
 
@@ -48,7 +49,7 @@ constexpr bool InEnumOrder() {
 static_assert(InEnumOrder());
 static_assert(static_cast<std::size_t>(Action::kAssessRead) + 1 == kActionTable.size(),
               "every action has a row");
-static_assert(kActionTable.size() <= 32, "ActionBits has 32 bits");
+static_assert(kActionTable.size() <= 64, "ActionBits has 64 bits");
 
 std::vector<Action> Except(const std::vector<Action>& left_out) {
   std::vector<Action> actions;
@@ -75,11 +76,11 @@ std::vector<Role> MakeBuiltInRoles() {
       {"auditor", Except(changes), {}},
       {"developer",
        {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs, kTenantRead, kNodeRead, kStatusRead,
-        kEventRead},
+        kEventRead, kUsageRead},
        {}},
       {"operator",
        {kNodeJoin, kGpuScrub, kNodeProve, kLeaseEnd, kLeaseRead, kTenantRead, kNodeRead,
-        kPolicyRead, kStatusRead, kEventRead, kAlertRead, kAlertManage, kAssessRead},
+        kPolicyRead, kStatusRead, kEventRead, kAlertRead, kAlertManage, kUsageRead, kAssessRead},
        {}},
       {"security", security, {}},
       {"service", {kLeaseRequest, kLeaseRead, kLeaseEnd, kLeaseLogs}, {}},

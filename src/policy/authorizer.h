@@ -3,10 +3,12 @@
 // Who may do what. A small interface with a plain role check behind it; a richer engine replaces
 // what is behind it without its callers noticing.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/time.h"
 #include "model/tenant.h"
 
 namespace ringfence::policy {
@@ -33,14 +35,23 @@ enum class Action {
   kEventRead,
   kAlertRead,
   kAlertManage,  // acknowledge and silence
-  kAssessRead,   // what checks found on nodes
+  kUsageRead,
+  kAssessRead,  // what checks found on nodes
 };
 std::string_view Name(Action action);  // "lease.request"
+
+// What is known of a request beside who, what and where. What is not known is left out, and a
+// rule that asks for it does not allow.
+struct Circumstances {
+  std::optional<Timestamp> now = {};
+  std::string network = {};  // the address that it came from
+};
 
 struct Query {
   std::string principal;
   Action action = Action::kStatusRead;
   model::TenantPath tenant = model::TenantPath::Root();  // what the action is about
+  Circumstances circumstances = {};
 };
 
 struct Decision {

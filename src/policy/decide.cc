@@ -1,7 +1,8 @@
-// The role check, and the words that explain it; declared in policy/policy.h.
+// What Cedar decides, and the words that explain it; declared in policy/policy.h.
 
 #include <algorithm>
 
+#include "policy/query.h"
 #include "policy/tables.h"
 
 namespace ringfence::policy {
@@ -96,6 +97,10 @@ const Role* LeastRole(const std::map<std::string, Role, std::less<>>& roles, con
 }  // namespace
 
 Decision Policy::Decide(const Query& query) const {
+  return DecideIn(query, ContextOf(query.circumstances));
+}
+
+Decision Policy::DecideIn(const Query& query, const cedar::ValueRecord& context) const {
   const model::TenantPath tenant =
       ScopeOf(query.action) == ActionScope::kTenant ? query.tenant : model::TenantPath::Root();
   const auto held = tables_->holders.find(std::string_view(query.principal));
@@ -112,10 +117,19 @@ Decision Policy::Decide(const Query& query) const {
     return {false, "unknown tenant " + tenant.text() +
                        (closest.has_value() ? " (did you mean " + *closest + "?)" : "")};
   }
-  if (holder != nullptr) {
-    if (const Grant* const grant = FindGrant(*holder, query.action, tenant.text())) {
-      return Allow(*grant->binding);
-    }
+  // Grown once for each thread; an engine never allocates in it again.
+  thread_local cedar::Engine::Scratch scratch;
+  const cedar::Engine::Outcome outcome =
+      rulebook().engine().Decide(RequestOf(*this, query, context), scratch);
+  const bool allowed = outcome.decision == cedar::Decision::kAllow;
+  const Grant* const grant =
+      holder == nullptr ? nullptr : FindGrant(*holder, query.action, tenant.text());
+  if (allowed && grant != nullptr) {
+    return Allow(*grant->binding);
+  }
+  if (!outcome.reasons.empty()) {
+    const RuleInWords rule = InWords(*this, outcome.reasons.front(), query.principal);
+    return {allowed, (allowed ? "" : "forbidden: ") + rule.words + " (" + rule.where + ")"};
   }
   const bool anywhere = ScopeOf(query.action) == ActionScope::kAnywhere;
   std::string reason = "needs " + std::string(Name(query.action)) +

@@ -6,6 +6,7 @@
 #include "os/file_kind.h"
 #include "policy/limits.h"
 #include "policy/policy.h"
+#include "policy/rulebook.h"
 #include "wire/yaml.h"
 
 namespace ringfence::policy {
@@ -49,13 +50,13 @@ class Walker {
   }
 
   Status Visit(const std::string& name, std::size_t depth) {
-    const bool yaml = name.ends_with(".yaml") || name.ends_with(".yml");
+    const bool wanted = name.ends_with(".yaml") || name.ends_with(".yml") || IsCedarFile(name);
     std::string path = root_ + "/" + name;
     auto kind = os::KindOf(path);
     if (kind.has_value() && *kind == FileKind::kLink) {
       auto target = os::AbsolutePath(path);
       if (!target.has_value()) {
-        if (yaml) {
+        if (wanted) {
           Refuse(name, "a link that leads nowhere", "remove it or mend it");
         }
         return {};
@@ -65,7 +66,7 @@ class Walker {
         Refuse(name, "a link to a folder", "put the folder itself here");
         return {};
       }
-      if (yaml && !target->starts_with(root_ == "/" ? root_ : root_ + "/")) {
+      if (wanted && !target->starts_with(root_ == "/" ? root_ : root_ + "/")) {
         Refuse(name, "a link that leads out of the policy folder", "put the file itself here");
         return {};
       }
@@ -74,7 +75,7 @@ class Walker {
     if (kind.has_value() && *kind == FileKind::kFolder) {
       return Walk(name + "/", depth + 1);
     }
-    if (!yaml) {
+    if (!wanted) {
       return {};
     }
     if (!kind.has_value() || *kind != FileKind::kFile) {

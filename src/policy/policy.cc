@@ -55,6 +55,9 @@ bool ReadFiles(const std::map<std::string, std::string>& files, Draft& draft,
       all_parsed = false;
       continue;
     }
+    if (IsCedarFile(name)) {
+      continue;  // read once all that it may name is there
+    }
     YamlProblems in_file;
     const auto documents = wire::ParseYaml(text, name, in_file);
     all_parsed = all_parsed && in_file.empty();
@@ -73,6 +76,11 @@ bool ReadFiles(const std::map<std::string, std::string>& files, Draft& draft,
     return false;
   }
   return all_parsed;
+}
+
+Error Refused(const YamlProblems& problems) {
+  return Error{Code::kInvalidArgument, problems.Text(),
+               "docs/formats/policy-folder.md describes every kind of document", "policy"};
 }
 
 }  // namespace
@@ -159,14 +167,19 @@ Result<std::unique_ptr<Policy>> Policy::Parse(const std::map<std::string, std::s
     CheckDraft(draft, problems);
   }
   if (!problems.empty()) {
-    return Error{Code::kInvalidArgument, problems.Text(),
-                 "docs/formats/policy-folder.md describes every kind of document", "policy"};
+    return Refused(problems);
   }
   auto tables = std::make_unique<Tables>();
   tables->digest = DigestOf(files);
   tables->files = files;
   tables->Fill(draft);
   tables->FillBindings(draft);
+  tables->rulebook = Rulebook::Make(
+      {tables->tenants, tables->principals, tables->roles, tables->bindings, tables->files},
+      problems);
+  if (tables->rulebook == nullptr) {
+    return Refused(problems);
+  }
   return std::unique_ptr<Policy>(new Policy(std::move(tables)));
 }
 
@@ -205,10 +218,22 @@ std::vector<Role> Policy::roles() const {
 }
 
 std::vector<Binding> Policy::bindings() const { return tables_->bindings; }
+std::vector<const Binding*> Policy::BindingsOf(std::string_view principal) const {
+  std::vector<const Binding*> bindings;
+  const auto found = tables_->holders.find(principal);
+  if (found != tables_->holders.end()) {
+    for (const Grant& grant : found->second.all) {
+      bindings.push_back(grant.binding);
+    }
+  }
+  return bindings;
+}
+
 std::vector<Boundary> Policy::boundaries() const { return tables_->boundaries; }
 std::vector<Quota> Policy::quotas() const { return tables_->quotas; }
 const std::vector<NetworkRule>& Policy::network_rules() const { return tables_->network_rules; }
 const std::vector<BoxException>& Policy::exceptions() const { return tables_->exceptions; }
+const Rulebook& Policy::rulebook() const { return *tables_->rulebook; }
 const std::string& Policy::digest() const { return tables_->digest; }
 
 const std::map<std::string, std::string>& Policy::files() const { return tables_->files; }

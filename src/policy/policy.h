@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cedar/value.h"
 #include "model/isolation.h"
 #include "model/tenant.h"
 #include "policy/authorizer.h"
@@ -20,6 +21,8 @@
 #include "policy/source.h"
 
 namespace ringfence::policy {
+
+class Rulebook;
 
 struct Tenant {
   model::TenantPath path = model::TenantPath::Root();
@@ -62,14 +65,16 @@ struct Quota {
 
 class Policy final : public Authorizer {
  public:
-  // Reads every *.yaml and *.yml in `folder` and below. All errors are found, not only the first;
-  // the message has a line each: "tenants.yaml:12: spec.parent: unknown tenant "acme/reserch"
-  // (did you mean "acme/research"?)".
+  // Reads every *.yaml, *.yml and *.cedar in `folder` and below. All errors are found, not only the
+  // first; the message has a line each: "tenants.yaml:12: spec.parent: unknown tenant
+  // "acme/reserch" (did you mean "acme/research"?)".
   static Result<std::unique_ptr<Policy>> Load(const std::string& folder);
   // Files by name and text.
   static Result<std::unique_ptr<Policy>> Parse(const std::map<std::string, std::string>& files);
 
   Decision Decide(const Query& query) const override;
+  // The same with what is known as Cedar has it; the query's circumstances do not count.
+  Decision DecideIn(const Query& query, const cedar::ValueRecord& context) const;
 
   const Tenant* FindTenant(const model::TenantPath& path) const;
   const Principal* FindPrincipal(std::string_view name) const;
@@ -77,10 +82,13 @@ class Policy final : public Authorizer {
   std::vector<Principal> principals() const;
   std::vector<Role> roles() const;
   std::vector<Binding> bindings() const;
+  std::vector<const Binding*> BindingsOf(std::string_view principal) const;
   std::vector<Boundary> boundaries() const;
   std::vector<Quota> quotas() const;
   const std::vector<NetworkRule>& network_rules() const;  // in the order of the files
   const std::vector<BoxException>& exceptions() const;    // likewise; also those out of force
+  // All that decides who may do what, as Cedar.
+  const Rulebook& rulebook() const;
   // Every quota that holds for a tenant: its own and those above it.
   std::vector<Quota> QuotasOver(const model::TenantPath& tenant) const;
   // Likewise, down from "/".

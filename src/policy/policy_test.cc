@@ -106,6 +106,11 @@ TEST_F(SampleTest, WhoMayDoWhat) {
       {"alice@acme.example", kEventRead, "globex/genomics", false},
       {"alice@acme.example", kEventRead, "/", false},
       {"alice@acme.example", kAlertRead, "acme/research", false},
+      {"alice@acme.example", kUsageRead, "acme/research/vision", true},
+      {"alice@acme.example", kUsageRead, "globex", false},
+      {"olga@ops.example", kUsageRead, "globex/genomics", true},
+      {"amir@audit.example", kUsageRead, "/", true},
+      {"vision-nightly", kUsageRead, "acme/research/vision", false},
       {"mallory@acme.example", kStatusRead, "/", false},
       {"", kStatusRead, "/", false},
   };

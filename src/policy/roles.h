@@ -23,7 +23,7 @@ std::optional<Action> ParseAction(std::string_view label);
 const std::vector<Action>& AllActions();  // in the order of the enum
 
 // A set of actions as bits.
-using ActionBits = std::uint32_t;
+using ActionBits = std::uint64_t;
 constexpr ActionBits BitOf(Action action) { return ActionBits{1} << static_cast<unsigned>(action); }
 ActionBits BitsOf(const std::vector<Action>& actions);
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include "policy/draft.h"
 #include "policy/policy.h"
 #include "policy/roles.h"
+#include "policy/rulebook.h"
 
 namespace ringfence::policy {
 
@@ -54,6 +56,7 @@ struct Policy::Tables {
   std::string some_admin;  // of those with admin at "/", the first
   std::string digest;
   std::map<std::string, std::string> files;
+  std::unique_ptr<const Rulebook> rulebook;
 };
 
 }  // namespace ringfence::policy

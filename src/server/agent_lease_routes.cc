@@ -224,6 +224,7 @@ Status EndJob(const Call& call, store::Connection& db, model::Lease& lease,
     RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kEnding, core.Now(), ending.outcome));
   }
   audit::Entry ended = core.StepEntry(actor, "lease.job_end", lease);
+  ended.time = *lease.ended;
   ended.result = ending.outcome == "failed" ? "error" : "ok";
   ended.detail["outcome"] = ending.outcome;
   ended.detail["exit_code"] = ending.exit_code;

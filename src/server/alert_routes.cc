@@ -40,6 +40,7 @@ JsonObject LineOf(const detect::Alert& alert) {
 struct Wanted {
   store::AlertFilter filter;
   std::string principal;
+  std::string address;
   std::string version;  // that the caller knows
 };
 
@@ -53,7 +54,11 @@ Result<JsonObject> PageOfAlerts(Core& core, const Wanted& wanted) {
   JsonArray items;
   std::string all;
   for (const store::AlertRow& row : rows) {
-    if (!policy->Decide({wanted.principal, policy::Action::kAlertRead, TenantOf(row.tenant)})
+    if (!policy
+             ->Decide({wanted.principal,
+                       policy::Action::kAlertRead,
+                       TenantOf(row.tenant),
+                       {core.Now(), wanted.address}})
              .allowed) {
       continue;
     }
@@ -95,6 +100,7 @@ Result<Wanted> WantedOf(const Call& call) {
     wanted.filter.tenant = path.is_root() ? "" : path.text();
   }
   wanted.principal = call.caller.principal;
+  wanted.address = call.caller.address;
   wanted.version = call.request.Query("version");
   return wanted;
 }

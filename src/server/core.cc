@@ -21,7 +21,6 @@ constexpr Milliseconds kLogCopyMax = std::chrono::minutes(10);
 constexpr Milliseconds kPulseEvery = std::chrono::seconds(2);
 // What servers announce to each other besides the topics that requests wait for.
 constexpr std::string_view kLogTopic = "log";
-constexpr std::string_view kPolicyTopic = "policy";
 
 }  // namespace
 
@@ -38,72 +37,13 @@ Core::Core(Parts parts, const Clock& clock)
       policy_folder_(std::move(parts.policy_folder)),
       shared_(parts.shared),
       keep_output_(parts.keep_output),
+      local_principal_(std::move(parts.local_principal)),
       policy_(std::move(parts.policy)),
+      policy_version_(parts.policy_version),
       policy_loaded_(clock.Now()) {}
 
 // Other servers' announcements would reach what goes away first.
 Core::~Core() { database_->Listen({}); }
-
-Timestamp Core::policy_loaded() const { return policy_loaded_; }
-
-Result<std::shared_ptr<const policy::Policy>> Core::LoadPolicy() const {
-  RINGFENCE_ASSIGN(std::unique_ptr<policy::Policy> loaded, policy::Policy::Load(policy_folder_));
-  return std::shared_ptr<const policy::Policy>(std::move(loaded));
-}
-
-void Core::SetPolicy(std::shared_ptr<const policy::Policy> policy) {
-  std::atomic_store(&policy_, std::move(policy));
-  policy_loaded_ = Now();
-}
-
-Status Core::ApplyPolicy(std::shared_ptr<const policy::Policy> policy, const audit::Actor& actor) {
-  audit::Entry entry = NewEntry(actor, "policy.apply");
-  entry.decision = "allow";
-  entry.result = "ok";
-  entry.detail["new_policy"] = policy->digest();
-  RINGFENCE_TRY(Change([&](store::Connection& db) -> Status {
-    RINGFENCE_TRY(store::PutPolicy(db, {policy->digest(), policy->files()}));
-    return Record(db, entry);
-  }));
-  SetPolicy(std::move(policy));
-  database_->Announce(std::string(kPolicyTopic));
-  return {};
-}
-
-void Core::FollowPolicy() {
-  std::optional<store::StoredPolicy> newer;
-  const Status read = database_->Read([&](store::Connection& db) -> Status {
-    newer.reset();
-    RINGFENCE_ASSIGN(const auto digest, store::NewestPolicy(db));
-    if (digest.has_value() && *digest != policy()->digest()) {
-      RINGFENCE_ASSIGN(newer, store::GetPolicy(db, *digest));
-    }
-    return {};
-  });
-  std::string problem;
-  if (!read.has_value()) {
-    problem = read.error().message;
-  } else if (newer.has_value()) {
-    auto parsed = policy::Policy::Parse(newer->files);
-    if (parsed.has_value()) {
-      SetPolicy(std::shared_ptr<const policy::Policy>(std::move(parsed).value()));
-      os::Log(os::Level::kInfo, "policy_followed", {{"digest", newer->digest}});
-    } else {
-      problem = "policy " + newer->digest +
-                " is in force, and this version cannot read it: " + parsed.error().message;
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  if (problem != policy_problem_ && !problem.empty()) {
-    os::Log(os::Level::kError, "policy_not_followed", {{"why", problem}});
-  }
-  policy_problem_ = std::move(problem);
-}
-
-std::string Core::policy_problem() const {
-  const std::lock_guard lock(mutex_);
-  return policy_problem_;
-}
 
 audit::Entry Core::NewEntry(const audit::Actor& actor, std::string_view action) const {
   audit::Entry entry;
@@ -295,6 +235,7 @@ Status Sweep(Core& core) {
       lease.ended = core.Now();
       RINGFENCE_TRY(store::UpdateLease(db, lease));
       audit::Entry entry = core.StepEntry({"ringfence", "system", "", ""}, "lease.close", lease);
+      entry.time = *lease.ended;
       entry.detail["reason"] = lease.reason;
       return Core::Record(db, entry);
     }));

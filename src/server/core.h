@@ -21,7 +21,9 @@
 #include "policy/policy.h"
 #include "server/detector.h"
 #include "server/keys.h"
+#include "server/policy_version.h"
 #include "server/sequencer.h"
+#include "server/telemetry_board.h"
 #include "server/waiters.h"
 #include "store/database.h"
 #include "store/output_records.h"
@@ -73,6 +75,8 @@ class Core {
     std::shared_ptr<const policy::Policy> policy;
     bool shared = false;  // other servers may work on the same database
     Milliseconds keep_output = std::chrono::hours(24 * 30);
+    std::int64_t policy_version = 0;
+    std::string local_principal = {};  // whom `ringfence up` signs in here; empty: nobody
   };
   Core(Parts parts, const Clock& clock);
   ~Core();
@@ -88,6 +92,7 @@ class Core {
   Milliseconds keep_output() const { return keep_output_; }
   Waiters& waiters() { return waiters_; }
   Counters& counters() { return counters_; }
+  TelemetryBoard& telemetry() { return telemetry_; }
   Sequencer& sequencer() { return *sequencer_; }
   void SetSequencer(std::unique_ptr<Sequencer> sequencer) { sequencer_ = std::move(sequencer); }
   Detector* detector() { return detector_.get(); }  // null: nothing is detected here
@@ -100,8 +105,19 @@ class Core {
   Timestamp policy_loaded() const;
   // kInvalidArgument with every error when the folder is bad; the old policy stays in force.
   Result<std::shared_ptr<const policy::Policy>> LoadPolicy() const;
-  // Puts it in force on all servers of this database, with its entry.
-  Status ApplyPolicy(std::shared_ptr<const policy::Policy> policy, const audit::Actor& actor);
+  // Puts it in force on all servers of this database, as a new signed version, with its entry; all
+  // of it in one transaction.
+  Result<PolicyApplied> ApplyPolicy(std::shared_ptr<const policy::Policy> policy,
+                                    const PolicyChange& change);
+  // Puts the folder in force. kFailedPrecondition once something was applied, unless forced;
+  // kInvalidArgument with every error of the folder, on record. The old policy stays.
+  Result<PolicyApplied> ReloadFolder(PolicyChange change);
+  // Puts on record that a policy was not put in force, and why.
+  Status RefusePolicy(const PolicyChange& change, const std::string& why);
+  // What the newest version is, as it was signed; none: a policy from before there were versions.
+  Result<std::optional<VersionFacts>> NewestVersion();
+  std::int64_t policy_version() const { return policy_version_; }  // 0: not known
+  const std::string& local_principal() const { return local_principal_; }
   // Takes over the policy that another server has put in force. Until that works, this server is
   // not ready: see policy_problem().
   void FollowPolicy();
@@ -143,7 +159,11 @@ class Core {
   void NotifyAllWork();  // of the nodes that speak to this server
 
  private:
-  void SetPolicy(std::shared_ptr<const policy::Policy> policy);
+  static constexpr std::string_view kPolicyTopic = "policy";
+
+  // null: the policy is the one we have, only its version is another.
+  void SetPolicy(std::shared_ptr<const policy::Policy> policy, std::int64_t version);
+  std::string Follow();  // what is in the way of following; empty: nothing
   void Notify(const std::string& topic);
   Status AddPulses(store::Connection& db, std::vector<model::Node>& nodes) const;
 
@@ -155,10 +175,13 @@ class Core {
   const std::string policy_folder_;
   const bool shared_;
   const Milliseconds keep_output_;
+  const std::string local_principal_;
   Waiters waiters_;
   Counters counters_;
+  TelemetryBoard telemetry_;
   std::atomic<std::size_t> changes_{0};           // under way
   std::shared_ptr<const policy::Policy> policy_;  // shared: requests under way keep the old one
+  std::atomic<std::int64_t> policy_version_;
   std::atomic<Timestamp> policy_loaded_;
   std::string public_address_;
   std::string policy_problem_;  // under mutex_

@@ -25,6 +25,7 @@ constexpr std::chrono::milliseconds kTick{1000};
 constexpr std::chrono::milliseconds kRetry{1000};
 constexpr std::chrono::seconds kLookEvery{2};  // at the rules' files
 constexpr std::chrono::seconds kTidyEvery{60};
+constexpr std::chrono::hours kUploadTime{1};    // for all parts of a feed
 constexpr std::int64_t kUnpersistedMax = 4096;  // events that rules see again after a restart
 constexpr std::int64_t kWarmEventsMax = 50'000;
 // Nodes have so long after a start to be heard of.
@@ -37,20 +38,6 @@ constexpr std::size_t kNoticesMax = 2048;
 
 constexpr std::int64_t kAuthentication = 3002;
 constexpr std::int64_t kNodeActivity = 99006;
-
-store::EventRow RowOf(detect::LiveEvent& event, std::int64_t number) {
-  std::string text = event.Text(number);
-  return {number,
-          event.time,
-          event.class_uid,
-          std::move(event.log),
-          std::move(event.tenant),
-          std::move(event.lease),
-          std::move(event.node),
-          std::move(event.principal),
-          std::move(event.gpus),
-          std::move(text)};
-}
 
 void Fill(detect::Match& match, const store::EventRow& row, const Json& event) {
   match.time = row.time;
@@ -70,10 +57,26 @@ Result<detect::Alert> AlertOf(const store::AlertRow& row) {
 
 }  // namespace
 
+store::EventRow RowOf(detect::LiveEvent& event, std::int64_t number) {
+  std::string text = event.Text(number);
+  return {number,
+          event.time,
+          event.class_uid,
+          std::move(event.log),
+          std::move(event.tenant),
+          std::move(event.lease),
+          std::move(event.node),
+          std::move(event.principal),
+          std::move(event.gpus),
+          std::move(text)};
+}
+
 Result<std::unique_ptr<Detector>> Detector::Start(Core& core, Options options) {
   RINGFENCE_ASSIGN(const std::string text, os::ReadText(options.mapping, detect::kMappingBytesMax));
   RINGFENCE_ASSIGN(auto mapping, detect::EventMapping::Read(text, options.mapping));
-  std::unique_ptr<Detector> detector(new Detector(core, std::move(options), std::move(mapping)));
+  RINGFENCE_ASSIGN(auto observables, detect::Mapping::Read(options.observables));
+  std::unique_ptr<Detector> detector(
+      new Detector(core, std::move(options), std::move(mapping), std::move(observables)));
   RINGFENCE_TRY(core.database().Write([](store::Connection& db) -> Status {
     RINGFENCE_TRY(store::SettleDetection(db));
     return {};
@@ -312,8 +315,9 @@ Result<bool> Detector::Step(bool leads) {
     return false;
   }
   RINGFENCE_ASSIGN(const bool unseen, Evaluate());
+  RINGFENCE_ASSIGN(const bool hunting, Hunt());
   RINGFENCE_TRY(Tidy());
-  return more || unseen;
+  return more || unseen || hunting;
 }
 
 void Detector::LoadRules() {
@@ -389,6 +393,7 @@ Result<bool> Detector::Evaluate() {
         WarmUp(std::max(known.evaluated, persisted_ == known.evaluated ? evaluated_ : 0)));
     persisted_ = known.evaluated;
   }
+  RINGFENCE_TRY(intel_.Look(evaluated_));
   std::vector<store::EventRow> rows;
   RINGFENCE_TRY(core_.database().Read([&](store::Connection& db) -> Status {
     store::EventFilter filter;
@@ -408,6 +413,11 @@ Result<bool> Detector::Evaluate() {
                                }
                                found.push_back(std::move(one));
                              });
+    std::vector<detect::Match> shown;
+    intel_.Match(row, shown);
+    for (detect::Match& match : shown) {
+      found.push_back({std::move(match), row.seq});
+    }
   }
   if (rows.empty()) {
     return false;
@@ -426,8 +436,33 @@ Result<bool> Detector::Evaluate() {
     const std::lock_guard lock(mutex_);
     health_.not_related = live_.engine->dropped();
     health_.evaluated = evaluated_;
+    health_.indicators = intel_.indicators();
   }
   return static_cast<std::int64_t>(rows.size()) == kEventsPerStep;
+}
+
+// Holds some of the stored events against feeds that came after them.
+Result<bool> Detector::Hunt() {
+  RINGFENCE_ASSIGN(LiveIntel::Hunted hunted, intel_.Hunt());
+  if (hunted.feeds.empty()) {
+    return false;
+  }
+  std::vector<Found> found;
+  for (detect::Match& match : hunted.found) {
+    const std::int64_t event = match.members.front();
+    found.push_back({std::move(match), event});
+  }
+  RINGFENCE_TRY(core_.database().Write([&](store::Connection& db) -> Status {
+    for (const store::IntelFeed& feed : hunted.feeds) {
+      RINGFENCE_TRY(store::SetHunted(db, feed));
+    }
+    return RaiseInside(db, found);
+  }));
+  intel_.Went(hunted);
+  if (!found.empty()) {
+    core_.NotifyAlerts();
+  }
+  return true;
 }
 
 // What was found and that it was looked for, together. kConflict when another server has.
@@ -507,6 +542,7 @@ Status Detector::Tidy() {
       known.evaluated = evaluated_;
       RINGFENCE_TRY(store::PutDetection(db, known));
     }
+    RINGFENCE_TRY(store::ForgetIntelParts(db, core_.Now() - kUploadTime));
     RINGFENCE_ASSIGN(more,
                      store::ForgetEvents(db, {core_.Now() - options_.keep, options_.bytes_max}));
     return {};

@@ -24,6 +24,7 @@
 #include "detect/alert.h"
 #include "detect/live_event.h"
 #include "detect/live_rules.h"
+#include "server/live_intel.h"
 #include "store/alert_records.h"
 #include "store/event_records.h"
 
@@ -39,15 +40,20 @@ struct FailedSignIn {
   std::string why;        // "token_revoked", "token_expired", "token_unknown", ...
 };
 
+// As it is stored, under the number `number`.
+store::EventRow RowOf(detect::LiveEvent& event, std::int64_t number);
+
 // Any thread.
 class Detector {
  public:
   struct Options {
     std::string mapping;       // file
+    std::string observables;   // file: how events show what indicators name
     detect::RulePlaces rules;  // where they are
     Milliseconds keep = std::chrono::hours(24 * 30);
     std::int64_t bytes_max = std::int64_t{256} << 20U;
-    bool tells = false;  // alerts are to be told to a webhook
+    Milliseconds telemetry_every = std::chrono::seconds(60);  // that one record of readings sums up
+    bool tells = false;                                       // alerts are to be told to a webhook
   };
   // `core` must outlive it. kInvalidArgument for a mapping that is none; bad rules are a problem
   // that health() says, and the others are evaluated.
@@ -63,8 +69,12 @@ class Detector {
   // Never waits.
   void Saw(const FailedSignIn& failed);
 
+  const detect::EventMapping& mapping() const { return mapping_; }
+  Milliseconds telemetry_every() const { return options_.telemetry_every; }
+
   struct Health {
     std::size_t rules = 0;
+    std::int64_t indicators = 0;
     std::int64_t evaluated = 0;     // the next event that rules have to see
     std::uint64_t not_kept = 0;     // failed sign-ins that were only counted
     std::uint64_t not_related = 0;  // events that correlations had no room for
@@ -84,8 +94,11 @@ class Detector {
     std::int64_t event = 0;
   };
 
-  Detector(Core& core, Options options, detect::EventMapping mapping)
-      : core_(core), options_(std::move(options)), mapping_(std::move(mapping)) {}
+  Detector(Core& core, Options options, detect::EventMapping mapping, detect::Mapping observables)
+      : core_(core),
+        options_(std::move(options)),
+        mapping_(std::move(mapping)),
+        intel_(core, std::move(observables)) {}
   void Loop(const std::stop_token& stop);
   Result<bool> Step(bool leads);
   Result<std::vector<detect::LiveEvent>> OfAudit(store::Detection& seen, bool& more) const;
@@ -96,6 +109,7 @@ class Detector {
   void LoadRules();
   Status WarmUp(std::int64_t evaluated);
   Result<bool> Evaluate();
+  Result<bool> Hunt();
   Status Raise(const std::vector<Found>& found, std::int64_t evaluated);
   Status RaiseInside(store::Connection& db, const std::vector<Found>& found) const;
   Status Tidy();
@@ -106,6 +120,7 @@ class Detector {
   const Options options_;
   const detect::EventMapping mapping_;
   // The thread's alone.
+  LiveIntel intel_;
   detect::LiveRules live_;
   std::string stamp_;           // of the rules that live_ was read from
   bool warm_ = false;           // the engine has seen what came before evaluated_

@@ -14,6 +14,7 @@
 #include "crypto/random.h"
 #include "detect/alert.h"
 #include "server/core.h"
+#include "store/intel_records.h"
 
 namespace ringfence::server {
 namespace {
@@ -38,6 +39,7 @@ class DetectorTest : public testing::Test {
   DetectorTest() : folder_(std::filesystem::temp_directory_path() / crypto::RandomId("detector")) {
     std::filesystem::create_directories(folder_ / "rules");
     options_.mapping = kContent + "/mappings/events.json";
+    options_.observables = kContent + "/mappings/ocsf.json";
     options_.rules = {kContent + "/pipelines/ringfence.yml",
                       {kContent + "/rules/gpu", folder_ / "rules"}};
     Core::Parts parts{store::OpenSqlite(folder_ / "db").value(),
@@ -198,6 +200,50 @@ TEST_F(DetectorTest, ASilentNodeIsSaidOnceAndWhenItIsBack) {
   core_->SawNode("n1");
   ASSERT_TRUE(Soon([&] { return Events("node").size() == 2; })) << "and not silent once more";
   EXPECT_EQ(Alerts("Node has gone quiet, or dropped events").size(), 1U);
+}
+
+TEST_F(DetectorTest, AFeedIsHeldAgainstStoredEventsOnceAndAgainstNewOnes) {
+  const std::string title = "Known-bad ip: 198.51.100.7";
+  const auto import = [&](const std::string& upload, const std::string& more) {
+    ASSERT_TRUE(core_->database()
+                    .Write([&](store::Connection& db) -> Status {
+                      store::IntelFeed feed{"f", upload, "f.txt", "admin", clock_.Now(), 1};
+                      feed.indicators = 1;
+                      RINGFENCE_TRY(store::PutIntelPart(
+                          db, feed, 0,
+                          R"({"indicators":[{"id":"f:1","kind":"ip","value":"198.51.100.7"})" +
+                              more + "]}"));
+                      return store::PutIntelFeed(db, feed);
+                    })
+                    .has_value());
+  };
+  const auto hunted = [&] {
+    core_->detector()->Wake();
+    bool done = false;
+    EXPECT_TRUE(core_->database()
+                    .Read([&](store::Connection& db) -> Status {
+                      RINGFENCE_ASSIGN(const auto feeds, store::ListIntelFeeds(db));
+                      done = feeds[0].hunt_until >= 0 && feeds[0].hunt_from == feeds[0].hunt_until;
+                      return {};
+                    })
+                    .has_value());
+    return done;
+  };
+  Deny(3);
+  ASSERT_TRUE(Soon([&] { return Events("api").size() == 3; }));
+  import("first", "");
+  ASSERT_TRUE(Soon(hunted));
+  ASSERT_EQ(Alerts(title).size(), 1U);
+  EXPECT_EQ(Alerts(title)[0].count, 3U);
+  Deny(1);
+  ASSERT_TRUE(Soon([&] { return Alerts(title)[0].count == 4; }));
+  import("second", R"(,{"id":"f:2","kind":"ip","value":"203.0.113.1"})");
+  ASSERT_TRUE(Soon(hunted));
+  EXPECT_EQ(Alerts(title)[0].count, 4U) << "what is not new in the feed is not hunted again";
+  Drop();
+  Start();
+  Deny(1);
+  ASSERT_TRUE(Soon([&] { return Alerts(title)[0].count == 5; })) << "nor after a restart";
 }
 
 TEST_F(DetectorTest, AFloodOfSignInsIsBoundedCountedAndHidesNobodyElse) {

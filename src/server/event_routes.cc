@@ -79,8 +79,11 @@ Result<Wanted> WantedOf(const Call& call) {
 // What one caller may see, asked of policy once for each tenant.
 class Sight {
  public:
-  Sight(std::shared_ptr<const policy::Policy> policy, std::string principal)
-      : policy_(std::move(policy)), principal_(std::move(principal)) {}
+  Sight(std::shared_ptr<const policy::Policy> policy, std::string principal,
+        policy::Circumstances circumstances)
+      : policy_(std::move(policy)),
+        principal_(std::move(principal)),
+        circumstances_(std::move(circumstances)) {}
 
   bool Sees(const std::string& tenant) {
     const auto known = known_.find(tenant);
@@ -89,8 +92,9 @@ class Sight {
     }
     const auto path = tenant.empty() ? Result<model::TenantPath>(model::TenantPath::Root())
                                      : model::TenantPath::Create(tenant);
-    const bool sees = path.has_value() &&
-                      policy_->Decide({principal_, policy::Action::kEventRead, *path}).allowed;
+    const bool sees =
+        path.has_value() &&
+        policy_->Decide({principal_, policy::Action::kEventRead, *path, circumstances_}).allowed;
     known_.emplace(tenant, sees);
     return sees;
   }
@@ -98,6 +102,7 @@ class Sight {
  private:
   std::shared_ptr<const policy::Policy> policy_;
   std::string principal_;
+  policy::Circumstances circumstances_;
   std::map<std::string, bool> known_;
 };
 
@@ -146,9 +151,9 @@ Result<Found> Scan(Core& core, const Wanted& wanted, Sight& sight, std::int64_t 
   return found;
 }
 
-Result<Found> PageOfEvents(Core& core, const Wanted& wanted, const std::string& principal,
+Result<Found> PageOfEvents(Core& core, const Wanted& wanted, const Caller& caller,
                            std::int64_t limit) {
-  Sight sight(core.policy(), principal);
+  Sight sight(core.policy(), caller.principal, {core.Now(), caller.address});
   JsonArray items;
   RINGFENCE_ASSIGN(Found found, Scan(core, wanted, sight, kScanMax, [&](Json event) {
                      items.push_back(std::move(event));
@@ -186,25 +191,24 @@ void ListEvents(const Call& call, const net::Responder& responder) {
   }
   wanted->filter.from = *from;
   Core& core = call.core;
-  core.waiters().Park("event", Milliseconds(*wait),
-                      [&core, responder, wanted = *wanted, limit = page->limit,
-                       principal = call.caller.principal](bool last) {
-                        auto found = PageOfEvents(core, wanted, principal, limit);
-                        if (found.has_value() && found->items.empty() && !last) {
-                          return false;
-                        }
-                        responder.Send(found.has_value()
-                                           ? Response(std::move(found).value(), wanted)
-                                           : net::Response::OfError(found.error()));
-                        return true;
-                      });
+  core.waiters().Park(
+      "event", Milliseconds(*wait),
+      [&core, responder, wanted = *wanted, limit = page->limit, caller = call.caller](bool last) {
+        auto found = PageOfEvents(core, wanted, caller, limit);
+        if (found.has_value() && found->items.empty() && !last) {
+          return false;
+        }
+        responder.Send(found.has_value() ? Response(std::move(found).value(), wanted)
+                                         : net::Response::OfError(found.error()));
+        return true;
+      });
 }
 
 void CountEvents(const Call& call, const net::Responder& responder) {
   Answer(responder, [&]() -> Result<net::Response> {
     RINGFENCE_ASSIGN(const Wanted wanted, WantedOf(call));
     const std::string by(call.request.Query("by"));
-    Sight sight(call.core.policy(), call.caller.principal);
+    Sight sight(call.core.policy(), call.caller.principal, {call.core.Now(), call.caller.address});
     std::int64_t count = 0;
     std::map<std::string, std::int64_t> groups;
     std::int64_t elsewhere = 0;  // of groups that found no room

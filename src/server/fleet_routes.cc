@@ -1,15 +1,20 @@
 // Tenants, nodes and GPUs, as people see them.
 
 #include <algorithm>
+#include <utility>
 
 #include "fleet/node_state.h"
+#include "gpu/readings.h"
 #include "lease/life.h"
 #include "lease/placement.h"
 #include "server/routes.h"
+#include "store/telemetry_records.h"
 #include "wire/node_json.h"
 
 namespace ringfence::server {
 namespace {
+
+constexpr std::size_t kReadingsBytesMax = std::size_t{8} << 20U;
 
 JsonObject ViewOf(const model::Node& node, std::size_t gpus, Timestamp now) {
   JsonArray missing;
@@ -59,6 +64,7 @@ JsonObject ViewOf(const model::Gpu& gpu) {
   add("tenant", gpu.tenant);
   add("last_receipt", gpu.last_receipt);
   add("reason", gpu.reason);
+  add("fault", gpu.fault);
   return view;
 }
 
@@ -104,6 +110,8 @@ Status OrderScrub(const Call& call, store::Connection& db, model::Gpu& gpu) {
   }
   const Timestamp now = call.core.Now();
   const std::string why = "scrub ordered by " + call.caller.principal;
+  const std::string fault = std::exchange(gpu.fault, {});  // whoever orders it has looked at that
+  RINGFENCE_TRY(store::PutGpu(db, gpu));
   if (!gpu.lease.empty()) {
     RINGFENCE_ASSIGN(model::Lease lease, store::GetLease(db, gpu.lease));
     if (lease.state == model::LeaseState::kQuarantined) {
@@ -126,10 +134,59 @@ Status OrderScrub(const Call& call, store::Connection& db, model::Gpu& gpu) {
   entry.gpus = {gpu.uuid};
   entry.decision = "allow";
   entry.result = "ok";
+  if (!fault.empty()) {
+    entry.detail["fault_cleared"] = fault;
+  }
   return Core::Record(db, entry);
 }
 
+// Whose lease it is, only to those who may see that tenant's leases.
+void HideLease(const Call& call, model::Gpu& gpu) {
+  const auto tenant = model::TenantPath::Create(gpu.tenant);
+  if (!gpu.tenant.empty() &&
+      (!tenant.has_value() || !Decide(call, policy::Action::kLeaseRead, *tenant).allowed)) {
+    gpu.tenant.clear();
+    gpu.lease.clear();
+  }
+}
+
+// What the GPU said last, as the node told it; absent when it said nothing.
+Status AddReading(const Call& call, store::Connection& db, const model::Gpu& gpu,
+                  JsonObject& view) {
+  RINGFENCE_ASSIGN(store::NodeTelemetry known, store::GetTelemetry(db, gpu.node));
+  call.core.telemetry().Improve(known);
+  RINGFENCE_ASSIGN(const Json readings, ParseJson(known.readings, kReadingsBytesMax));
+  for (const Json& one : readings.get_array()) {
+    RINGFENCE_ASSIGN(gpu::Reading reading, gpu::ReadingFromJson(one));
+    if (reading.uuid != gpu.uuid) {
+      continue;
+    }
+    if (gpu.lease.empty() && gpu.state == model::GpuState::kLeased) {
+      reading.processes.clear();  // another tenant's, for this caller
+    }
+    view["reading"] = gpu::ReadingToJson(reading);
+    view["read"] = FormatTime(known.read);
+  }
+  if (!known.blind.empty()) {
+    view["blind"] = known.blind;
+  }
+  return {};
+}
+
 }  // namespace
+
+void GetGpu(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&]() -> Result<net::Response> {
+    JsonObject view;
+    RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
+      RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, call.params.find("gpu")->second));
+      HideLease(call, gpu);
+      view = ViewOf(gpu);
+      return AddReading(call, db, gpu, view);
+    }));
+    return net::Response::OfJson(200, view);
+  });
+}
 
 void ListTenants(const Call& call, const net::Responder& responder) {
   Answer(responder, [&]() -> Result<net::Response> {
@@ -203,13 +260,7 @@ void ListGpus(const Call& call, const net::Responder& responder) {
       return {};
     }));
     for (model::Gpu& gpu : gpus) {
-      // Whose lease it is, only to those who may see that tenant's leases.
-      const auto tenant = model::TenantPath::Create(gpu.tenant);
-      if (!gpu.tenant.empty() &&
-          (!tenant.has_value() || !Decide(call, policy::Action::kLeaseRead, *tenant).allowed)) {
-        gpu.tenant.clear();
-        gpu.lease.clear();
-      }
+      HideLease(call, gpu);
     }
     const auto key_of = [](const model::Gpu& gpu) {
       char index[16];

@@ -253,7 +253,9 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
     lease::Hold(gpu, lease);
     RINGFENCE_TRY(store::PutGpu(db, gpu));
   }
-  RINGFENCE_TRY(Core::Record(db, core.StepEntry(self, "lease.place", lease)));
+  audit::Entry placed = core.StepEntry(self, "lease.place", lease);
+  placed.time = now;  // as in the lease: what it used is counted from here (lease/usage.h)
+  RINGFENCE_TRY(Core::Record(db, placed));
   return store::InsertLease(db, lease);
 }
 
@@ -386,6 +388,7 @@ Result<net::Response> End(const Call& call) {
     audit::Entry entry = core.StepEntry(ActorOf(call.caller), "lease.end", lease);
     entry.decision = "allow";
     entry.decision_reason = decision.reason;
+    entry.time = lease.ended.value_or(entry.time);
     return Core::Record(db, entry);
   }));
   RINGFENCE_FAILPOINT("server.end_asked");

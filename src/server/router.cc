@@ -25,6 +25,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/assessments", Door::kToken, Action::kAssessRead, false, ListAssessments},
     {"POST", "/v1/node-tokens", Door::kToken, Action::kNodeJoin, false, CreateNodeToken},
     {"GET", "/v1/gpus", Door::kToken, Action::kNodeRead, false, ListGpus},
+    {"GET", "/v1/gpus/{gpu}", Door::kToken, Action::kNodeRead, false, GetGpu},
     {"POST", "/v1/gpus/{gpu}/scrub", Door::kToken, Action::kGpuScrub, false, ScrubGpu},
     {"GET", "/v1/leases", Door::kToken, Action::kLeaseRead, true, ListLeases},
     {"POST", "/v1/leases", Door::kToken, Action::kLeaseRequest, true, RequestLease},
@@ -37,6 +38,11 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/tokens", Door::kToken, Action::kTokenCreate, false, CreateToken},
     {"DELETE", "/v1/tokens/{token}", Door::kToken, Action::kTokenRevoke, false, RevokeToken},
     {"GET", "/v1/policy", Door::kToken, Action::kPolicyRead, false, GetPolicy},
+    {"GET", "/v1/policy/versions", Door::kToken, Action::kPolicyRead, false, ListPolicyVersions},
+    {"POST", kPolicyVersionsPath, Door::kToken, Action::kPolicyApply, false, ApplyPolicy},
+    {"GET", "/v1/policy/versions/{version}", Door::kToken, Action::kPolicyRead, false,
+     GetPolicyVersion},
+    {"POST", "/v1/policy/rollback", Door::kToken, Action::kPolicyApply, false, RollbackPolicy},
     {"POST", "/v1/policy/reload", Door::kToken, Action::kPolicyApply, false, ReloadPolicy},
     {"GET", "/v1/audit/entries", Door::kToken, Action::kAuditRead, false, ListAuditEntries},
     {"GET", "/v1/audit/entries/{index}", Door::kToken, Action::kAuditRead, false, GetAuditEntry},
@@ -51,6 +57,13 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/alerts/{alert}", Door::kToken, Action::kAlertRead, true, GetAlert},
     {"POST", "/v1/alerts/{alert}/ack", Door::kToken, Action::kAlertManage, true, AckAlert},
     {"POST", "/v1/alerts/{alert}/silence", Door::kToken, Action::kAlertManage, true, SilenceAlert},
+    {"GET", "/v1/intel/feeds", Door::kToken, Action::kAlertRead, false, ListIntelFeeds},
+    {"POST", "/v1/intel/feeds/{feed}", Door::kToken, Action::kAlertManage, false, PutIntelFeed},
+    {"POST", "/v1/intel/feeds/{feed}/parts", Door::kToken, Action::kAlertManage, false,
+     PutIntelPart},
+    {"DELETE", "/v1/intel/feeds/{feed}", Door::kToken, Action::kAlertManage, false,
+     RemoveIntelFeed},
+    {"GET", "/v1/usage", Door::kToken, Action::kUsageRead, true, GetUsage},
     {"POST", "/v1/agent/join", Door::kOpen, {}, false, AgentJoin},
     {"POST", "/v1/agent/renew", Door::kNode, {}, false, AgentRenew},
     {"POST", "/v1/agent/report", Door::kNode, {}, false, AgentReport},
@@ -60,6 +73,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/agent/receipts", Door::kNode, {}, false, AgentReceipt},
     {"POST", "/v1/agent/cosignatures", Door::kNode, {}, false, AgentCosign},
     {"POST", "/v1/agent/incidents", Door::kNode, {}, false, AgentIncidents},
+    {"POST", "/v1/agent/telemetry", Door::kNode, {}, false, AgentTelemetry},
     {"POST", "/v1/agent/assessment", Door::kNode, {}, false, AgentAssessment},
 };
 
@@ -218,7 +232,8 @@ net::Response NotAllowed(const std::string& method, const std::string& allowed) 
 std::span<const Route> AllRoutes() { return kRoutes; }
 
 policy::Decision Decide(const Call& call, policy::Action action, const model::TenantPath& tenant) {
-  return call.core.policy()->Decide({call.caller.principal, action, tenant});
+  return call.core.policy()->Decide(
+      {call.caller.principal, action, tenant, {call.core.Now(), call.caller.address}});
 }
 
 Status Authorize(const Call& call, policy::Action action, const model::TenantPath& tenant,

@@ -1,8 +1,6 @@
 #pragma once
 
-// The handlers of the routes, by room: status.cc, fleet_routes.cc, proof_routes.cc,
-// lease_routes.cc, token_routes.cc, policy_routes.cc, audit_routes.cc, agent_routes.cc,
-// agent_lease_routes.cc, agent_scrub_routes.cc, event_routes.cc, alert_routes.cc; and what they
+// The handlers of the routes: status.cc, and by room the files that end in _routes.cc; and what they
 // share.
 
 #include <functional>
@@ -24,6 +22,7 @@ void GetProofs(const Call&, const net::Responder&);
 void TakeProofs(const Call&, const net::Responder&);
 void CreateNodeToken(const Call&, const net::Responder&);
 void ListGpus(const Call&, const net::Responder&);
+void GetGpu(const Call&, const net::Responder&);
 void ScrubGpu(const Call&, const net::Responder&);
 void ListLeases(const Call&, const net::Responder&);
 void RequestLease(const Call&, const net::Responder&);
@@ -35,6 +34,10 @@ void ListTokens(const Call&, const net::Responder&);
 void CreateToken(const Call&, const net::Responder&);
 void RevokeToken(const Call&, const net::Responder&);
 void GetPolicy(const Call&, const net::Responder&);
+void ListPolicyVersions(const Call&, const net::Responder&);
+void GetPolicyVersion(const Call&, const net::Responder&);
+void ApplyPolicy(const Call&, const net::Responder&);
+void RollbackPolicy(const Call&, const net::Responder&);
 void ReloadPolicy(const Call&, const net::Responder&);
 void ListAuditEntries(const Call&, const net::Responder&);
 void GetAuditEntry(const Call&, const net::Responder&);
@@ -48,6 +51,11 @@ void ListAlerts(const Call&, const net::Responder&);
 void GetAlert(const Call&, const net::Responder&);
 void AckAlert(const Call&, const net::Responder&);
 void SilenceAlert(const Call&, const net::Responder&);
+void ListIntelFeeds(const Call&, const net::Responder&);
+void PutIntelPart(const Call&, const net::Responder&);
+void PutIntelFeed(const Call&, const net::Responder&);
+void RemoveIntelFeed(const Call&, const net::Responder&);
+void GetUsage(const Call&, const net::Responder&);
 void AgentJoin(const Call&, const net::Responder&);
 void AgentRenew(const Call&, const net::Responder&);
 void AgentReport(const Call&, const net::Responder&);
@@ -60,6 +68,11 @@ void AgentAssessment(const Call&, const net::Responder&);
 void ListAssessments(const Call&, const net::Responder&);
 void GetAssessment(const Call&, const net::Responder&);
 void AgentIncidents(const Call&, const net::Responder&);
+void AgentTelemetry(const Call&, const net::Responder&);
+
+// The one route whose body may be long: a whole policy folder, as JSON.
+inline constexpr std::string_view kPolicyVersionsPath = "/v1/policy/versions";
+inline constexpr std::size_t kPolicyRequestBytesMax = std::size_t{16} << 20U;
 
 // Answers with what `make` returns, or with its error.
 void Answer(const net::Responder& responder, const std::function<Result<net::Response>()>& make);

@@ -18,6 +18,7 @@
 #include "server/alert_webhook.h"
 #include "server/core.h"
 #include "server/router.h"
+#include "server/routes.h"
 #include "server/witness_client.h"
 #include "store/migrations.h"
 #include "store/shared_records.h"
@@ -51,37 +52,69 @@ Status CheckKeys(store::Database& database, const ServerKeys& keys) {
   });
 }
 
-// One server takes its folder's. Of several, the one that was last applied at any of them counts,
-// so that a server whose folder is behind brings back no old policy when it starts.
-Result<std::shared_ptr<const policy::Policy>> PolicyInForce(store::Database& database,
-                                                            const std::string& folder,
-                                                            bool shared) {
-  std::optional<store::StoredPolicy> stored;
-  if (shared) {
-    RINGFENCE_TRY(database.Read([&](store::Connection& db) -> Status {
-      RINGFENCE_ASSIGN(const auto digest, store::NewestPolicy(db));
-      if (digest.has_value()) {
-        RINGFENCE_ASSIGN(stored, store::GetPolicy(db, *digest));
-      }
-      return {};
-    }));
+struct StartPolicy {
+  std::shared_ptr<const policy::Policy> policy;
+  std::int64_t version = 0;  // 0: the folder's, perhaps not on record yet
+};
+
+// What was applied counts. Where nothing was, one server takes its folder's; of several, the one
+// that was last read at any of them counts, so that a server whose folder is behind brings back no
+// old policy when it starts.
+Result<StartPolicy> PolicyInForce(store::Database& database, const ServerKeys& keys,
+                                  const ServerOptions& options, bool shared) {
+  std::optional<store::PolicyVersion> newest;
+  std::optional<std::string> digest;
+  RINGFENCE_TRY(database.Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(const bool has_versions, store::HasPolicyVersions(db));
+    if (has_versions) {
+      RINGFENCE_ASSIGN(newest, store::NewestPolicyVersion(db));
+    }
+    RINGFENCE_ASSIGN(digest, store::NewestPolicy(db));
+    return {};
+  }));
+  VersionFacts facts;
+  if (newest.has_value()) {
+    if (newest->number != options.policy_instead_of) {
+      RINGFENCE_ASSIGN(facts, Open(keys.grant.public_key(), *newest));
+    }
+  } else if (shared && digest.has_value()) {
+    facts.digest = *digest;
   }
-  auto loaded =
-      stored.has_value() ? policy::Policy::Parse(stored->files) : policy::Policy::Load(folder);
-  if (!loaded.has_value()) {
-    return loaded.error();
+  if (!facts.digest.empty() && (shared || facts.origin != kFromFolder)) {
+    RINGFENCE_ASSIGN(auto policy, PolicyOf(database, facts));
+    return StartPolicy{std::move(policy), facts.number};
   }
-  return std::shared_ptr<const policy::Policy>(std::move(loaded).value());
+  RINGFENCE_ASSIGN(std::unique_ptr<policy::Policy> loaded,
+                   policy::Policy::Load(options.policy_folder));
+  return StartPolicy{std::shared_ptr<const policy::Policy>(std::move(loaded)), 0};
 }
 
 // A policy that came into force by this start is on record like one that was applied.
-Status RecordPolicy(Core& core) {
-  std::optional<std::string> newest;
+Status RecordPolicy(Core& core, std::int64_t instead_of) {
+  if (core.policy_version() != 0) {
+    return {};
+  }
+  PolicyChange change{kSystem};
   RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
-    RINGFENCE_ASSIGN(newest, store::NewestPolicy(db));
+    RINGFENCE_ASSIGN(const bool has_versions, store::HasPolicyVersions(db));
+    if (has_versions) {
+      RINGFENCE_ASSIGN(const auto newest, store::NewestPolicyVersion(db));
+      change.forced = newest.has_value() && newest->number == instead_of;
+    }
     return {};
   }));
-  return newest == core.policy()->digest() ? Status() : core.ApplyPolicy(core.policy(), kSystem);
+  if (change.forced) {
+    change.reason = "policy.instead_of was " + std::to_string(instead_of) + " at the start";
+    change.expected = instead_of;
+  } else {
+    RINGFENCE_ASSIGN(const auto newest, core.NewestVersion());
+    if (newest.has_value() && newest->digest == core.policy()->digest()) {
+      core.FollowPolicy();
+      return {};
+    }
+  }
+  RINGFENCE_TRY(core.ApplyPolicy(core.policy(), change));
+  return {};
 }
 
 Result<std::unique_ptr<Core>> OpenCore(const ServerOptions& options, const KeyOptions& key_options,
@@ -93,9 +126,15 @@ Result<std::unique_ptr<Core>> OpenCore(const ServerOptions& options, const KeyOp
   const bool shared = store::IsPostgresUrl(where);
   RINGFENCE_ASSIGN(auto database, store::Open(where));
   RINGFENCE_TRY(CheckKeys(*database, keys));
-  RINGFENCE_ASSIGN(auto policy, PolicyInForce(*database, options.policy_folder, shared));
-  Core::Parts parts{std::move(database), std::move(keys), options.policy_folder,
-                    std::move(policy),   shared,          options.keep_output};
+  RINGFENCE_ASSIGN(StartPolicy start, PolicyInForce(*database, keys, options, shared));
+  Core::Parts parts{std::move(database),
+                    std::move(keys),
+                    options.policy_folder,
+                    std::move(start.policy),
+                    shared,
+                    options.keep_output,
+                    start.version,
+                    options.local_file.empty() ? "" : options.local_principal};
   auto core = std::make_unique<Core>(std::move(parts), clock);
   // The log's name stays with its key, wherever the server is moved.
   const std::string origin = "ringfence.dev/log/" + core->keys().log.public_key().Id();
@@ -152,7 +191,9 @@ Status WriteLocalFile(Core& core, const ServerOptions& options) {
     return Error{Code::kFailedPrecondition,
                  "the policy has no principal \"" + options.local_principal +
                      "\" to sign the local administrator in as",
-                 "declare it in " + options.policy_folder};
+                 "declare it in " + options.policy_folder +
+                     "; if another was applied, start with RINGFENCE_POLICY_INSTEAD_OF=" +
+                     std::to_string(core.policy_version())};
   }
   RINGFENCE_ASSIGN(const store::Token token, LocalToken(core, options));
   JsonObject local{
@@ -198,17 +239,7 @@ std::string PublicAddress(const std::string& bound, const std::vector<std::strin
 }
 
 void Reload(Core& core) {
-  auto loaded = core.LoadPolicy();
-  Status applied;
-  if (loaded.has_value()) {
-    applied = core.ApplyPolicy(std::move(loaded).value(), kSystem);
-  } else {
-    applied = loaded.error();
-    audit::Entry entry = core.NewEntry(kSystem, "policy.apply");
-    entry.result = "error";
-    entry.detail["new_policy"] = loaded.error().message.substr(0, 2048);
-    (void)core.RecordAlone(entry);
-  }
+  const auto applied = core.ReloadFolder({kSystem});
   if (!applied.has_value()) {
     os::Log(os::Level::kError, "policy_not_reloaded", {{"why", applied.error().message}});
     return;
@@ -270,11 +301,13 @@ Status StartDetection(Core& core, const ServerOptions& options) {
   }
   Detector::Options detection;
   detection.mapping = options.content_folder + "/mappings/events.json";
+  detection.observables = options.content_folder + "/mappings/ocsf.json";
   detection.rules = {options.content_folder + "/pipelines/ringfence.yml",
                      {options.content_folder + "/rules/gpu"}};
   if (!options.more_rules.empty()) {
     detection.rules.folders.push_back(options.more_rules);
   }
+  detection.telemetry_every = options.telemetry_every;
   detection.tells = !options.alert_webhook.empty();
   RINGFENCE_ASSIGN(auto detector, Detector::Start(core, std::move(detection)));
   core.SetDetector(std::move(detector));
@@ -334,6 +367,8 @@ Status Run(const ServerOptions& options) {
   RINGFENCE_ASSIGN(const net::TlsIdentity identity,
                    OpenTlsIdentity(key_options, core->keys(), clock.Now()));
   net::ServerLimits limits;
+  limits.long_body_path = kPolicyVersionsPath;
+  limits.long_body_bytes_max = kPolicyRequestBytesMax;
   limits.requests_per_second_per_address = options.requests_per_second_per_address;
   // The handler may be called before Start has returned: it waits for the server's address.
   std::promise<net::Server*> promise;
@@ -354,11 +389,14 @@ Status Run(const ServerOptions& options) {
                                                  : options.address);
   promise.set_value(raw);
   core->database().Listen([core = core.get()](const std::string& topic) { core->Heard(topic); });
-  RINGFENCE_TRY(RecordPolicy(*core));
+  RINGFENCE_TRY(RecordPolicy(*core, options.policy_instead_of));
   RINGFENCE_TRY(RecordStart(*core, raw->address()));
   RINGFENCE_TRY(WriteLocalFile(*core, options));
   RINGFENCE_ASSIGN(auto witnesses, FeedWitnesses(*core, options));
   RINGFENCE_ASSIGN(auto webhook, StartWebhook(*core, options));
+  os::Log(
+      os::Level::kInfo, "policy_in_force",
+      {{"version", std::to_string(core->policy_version())}, {"digest", core->policy()->digest()}});
   os::Log(os::Level::kInfo, "serving", {{"address", raw->address()}});
   os::NotifyManager("READY=1\nSTATUS=serving at " + core->public_address());
   Tend(*core, *raw, key_options);

@@ -2,6 +2,7 @@
 
 // The server, wired: records, policy, keys, audit log and API in one unprivileged process.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ namespace ringfence::server {
 struct ServerOptions {
   std::string state_folder;  // ringfence.db, keys/, log/
   std::string policy_folder;
+  // A version that the folder replaces if it is in force at the start; 0: none. By its number, so
+  // that a setting that is left behind does nothing the next time.
+  std::int64_t policy_instead_of = 0;
   std::string database;  // a PostgreSQL URL, or a file of SQLite's; empty: one in the state folder
   std::string listen;    // "127.0.0.1:8443"; port 0 picks one
   std::string address;   // where nodes and users reach it and its peers; empty: where it listens
@@ -22,8 +26,9 @@ struct ServerOptions {
   std::string witnesses;        // outside of this cluster: see ParseWitnesses
   std::string witness_ca_file;  // proves their servers
   std::string content_folder;   // mappings/, pipelines/ and rules/ as they are shipped
-  std::string more_rules;       // a folder of rules beside ours; empty: none
-  std::string alert_webhook;    // an https URL; empty: none
+  Milliseconds telemetry_every = std::chrono::seconds(60);  // that one event of readings sums up
+  std::string more_rules;     // a folder of rules beside ours; empty: none
+  std::string alert_webhook;  // an https URL; empty: none
   std::string alert_webhook_ca_file;
   double requests_per_second_per_address = 2000;
   Milliseconds keep_output = std::chrono::hours(24 * 30);  // after the lease has closed

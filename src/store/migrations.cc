@@ -108,6 +108,24 @@ const std::vector<Migration>& AllMigrations() {
            " next BIGINT NOT NULL, evaluated BIGINT NOT NULL, bytes BIGINT NOT NULL,"
            " silent TEXT NOT NULL)",
        }},
+      // Feeds of known-bad indicators, in parts.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE intel_feeds (name TEXT PRIMARY KEY, upload TEXT NOT NULL,"
+           " source TEXT NOT NULL, imported_by TEXT NOT NULL, time_ms BIGINT NOT NULL,"
+           " parts BIGINT NOT NULL, indicators BIGINT NOT NULL, hunt_from BIGINT NOT NULL,"
+           " hunt_until BIGINT NOT NULL)",
+           "CREATE TABLE intel_parts (feed TEXT NOT NULL, upload TEXT NOT NULL,"
+           " part BIGINT NOT NULL, time_ms BIGINT NOT NULL, indicators BIGINT NOT NULL,"
+           " text TEXT NOT NULL, PRIMARY KEY (feed, upload, part))",
+       }},
+      // Each time that a policy came into force, with who and why, signed.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE policy_versions (number BIGINT PRIMARY KEY, digest TEXT NOT NULL,"
+           " envelope TEXT NOT NULL)",
+           "CREATE INDEX policy_versions_by_digest ON policy_versions (digest)",
+       }},
   };
   return all;
 }

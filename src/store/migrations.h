@@ -16,6 +16,7 @@ enum class Dialect { kSqlite, kPostgres };
 // newest schema that the program knows: less than ours where a test plays an older one.
 int NewestSchema();
 constexpr int kFirstWithDetection = 6;
+constexpr int kFirstWithPolicyVersions = 8;
 Status Migrate(Connection& connection, Dialect dialect, int known = NewestSchema());
 
 // What the database at `where` has, and whether this program can work with it, without changing

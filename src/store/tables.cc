@@ -36,6 +36,7 @@ const std::vector<TableSpec>& AllTables() {
       {"pulses", Copies::kNothing, {"node"}, {"node", "seen_ms", "witnessed"}},
       {"facts", Copies::kRows, {"name"}, {"name", "value"}},
       {"policies", Copies::kRows, {"digest"}, {"digest", "number", "files"}},
+      {"policy_versions", Copies::kRows, {"number"}, {"number", "digest", "envelope"}},
       {"cosignatures", Copies::kRows, {"witness"}, {"witness", "size", "line"}},
       {"outputs",
        Copies::kOutput,
@@ -71,6 +72,15 @@ const std::vector<TableSpec>& AllTables() {
        Copies::kRows,
        {"one"},
        {"one", "audit", "next", "evaluated", "bytes", "silent"}},
+      {"intel_feeds",
+       Copies::kRows,
+       {"name"},
+       {"name", "upload", "source", "imported_by", "time_ms", "parts", "indicators", "hunt_from",
+        "hunt_until"}},
+      {"intel_parts",
+       Copies::kRows,
+       {"feed", "upload", "part"},
+       {"feed", "upload", "part", "time_ms", "indicators", "text"}},
       {"audit", Copies::kEntries, {"seq"}, {"seq", "action", "lease", "entry"}},
   };
   return kTables;

@@ -95,26 +95,30 @@ Result<model::Node> NodeFromJson(const Json& json) {
 }
 
 JsonObject GpuToJson(const model::Gpu& gpu) {
-  return {{"uuid", gpu.uuid},
-          {"node", gpu.node},
-          {"state", std::string(Name(gpu.state))},
-          {"lease", gpu.lease},
-          {"tenant", gpu.tenant},
-          {"last_receipt", gpu.last_receipt},
-          {"reason", gpu.reason},
-          {"dirty_since", FormatTime(gpu.dirty_since)},
-          {"index", gpu.index},
-          {"minor", gpu.minor},
-          {"model", gpu.model},
-          {"memory_bytes", static_cast<std::int64_t>(gpu.memory_bytes)},
-          {"pci_address", gpu.pci_address},
-          {"vbios", gpu.vbios},
-          {"gsp_firmware", gpu.gsp_firmware},
-          {"ecc", gpu.ecc},
-          {"mig", gpu.mig},
-          {"confidential_computing", gpu.confidential_computing},
-          {"processes", gpu.processes},
-          {"simulated", gpu.simulated}};
+  JsonObject json{{"uuid", gpu.uuid},
+                  {"node", gpu.node},
+                  {"state", std::string(Name(gpu.state))},
+                  {"lease", gpu.lease},
+                  {"tenant", gpu.tenant},
+                  {"last_receipt", gpu.last_receipt},
+                  {"reason", gpu.reason},
+                  {"dirty_since", FormatTime(gpu.dirty_since)},
+                  {"index", gpu.index},
+                  {"minor", gpu.minor},
+                  {"model", gpu.model},
+                  {"memory_bytes", static_cast<std::int64_t>(gpu.memory_bytes)},
+                  {"pci_address", gpu.pci_address},
+                  {"vbios", gpu.vbios},
+                  {"gsp_firmware", gpu.gsp_firmware},
+                  {"ecc", gpu.ecc},
+                  {"mig", gpu.mig},
+                  {"confidential_computing", gpu.confidential_computing},
+                  {"processes", gpu.processes},
+                  {"simulated", gpu.simulated}};
+  if (!gpu.fault.empty()) {
+    json["fault"] = gpu.fault;
+  }
+  return json;
 }
 
 Result<model::Gpu> GpuFromJson(const Json& json) {
@@ -129,6 +133,7 @@ Result<model::Gpu> GpuFromJson(const Json& json) {
   RINGFENCE_ASSIGN(gpu.tenant, reader.String("tenant"));
   RINGFENCE_ASSIGN(gpu.last_receipt, reader.String("last_receipt"));
   RINGFENCE_ASSIGN(gpu.reason, reader.String("reason"));
+  RINGFENCE_ASSIGN(gpu.fault, reader.StringOr("fault", ""));
   RINGFENCE_ASSIGN(gpu.dirty_since, TimeAt(reader, "dirty_since"));
   RINGFENCE_ASSIGN(const std::int64_t index, reader.Int("index", 0, kU32Max));
   gpu.index = static_cast<std::uint32_t>(index);

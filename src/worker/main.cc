@@ -1,10 +1,13 @@
 // ringfence-worker: the short-lived helper that loads a vendor's library, so that the jailer need
 // not. Prints one JSON document and ends.
 //   ringfence-worker inventory --driver-root R
+//   ringfence-worker sense --driver-root R: a line of JSON each second and at each fault, until
+//     nobody reads them any more
 //   ringfence-worker scrub --driver-root R --gpu UUID [--gpu UUID...]
 // Exit status: 0 done, 1 {"error":{"code","message"}} says why not, 2 wrong usage (said likewise).
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +17,7 @@
 #include "gpu/inventory.h"
 #include "gpu/limits.h"
 #include "gpu/scrub.h"
+#include "gpu/sensor.h"
 #include "os/failpoint.h"
 #include "os/file.h"
 #include "os/privileges.h"
@@ -28,9 +32,10 @@ struct Arguments {
 };
 
 Result<Arguments> ParseArguments(const std::vector<std::string_view>& words) {
-  const Error usage{Code::kInvalidArgument,
-                    "usage: ringfence-worker inventory --driver-root R | scrub --driver-root R "
-                    "--gpu UUID [--gpu UUID...]"};
+  const Error usage{
+      Code::kInvalidArgument,
+      "usage: ringfence-worker inventory --driver-root R | sense --driver-root R | scrub "
+      "--driver-root R --gpu UUID [--gpu UUID...]"};
   Arguments arguments;
   if (words.empty()) {
     return usage;
@@ -47,7 +52,8 @@ Result<Arguments> ParseArguments(const std::vector<std::string_view>& words) {
   }
   const bool scrub = arguments.command == "scrub";
   if (words.size() % 2 == 0 || arguments.driver_root.empty() ||
-      (!scrub && arguments.command != "inventory") || scrub == arguments.gpus.empty()) {
+      (!scrub && arguments.command != "inventory" && arguments.command != "sense") ||
+      scrub == arguments.gpus.empty()) {
     return usage;
   }
   return arguments;
@@ -70,6 +76,13 @@ bool Print(std::string text) {
          std::fflush(stdout) == 0;
 }
 
+// Ends when its reader has gone, and then without waiting for a card that hangs.
+Status Sense(const std::string& driver_root) {
+  RINGFENCE_ASSIGN(const auto sensor, gpu::Sensor::Open({driver_root}));
+  sensor->Run([](const gpu::SensorLine& line) { return Print(gpu::SensorLineToText(line)); });
+  std::quick_exit(0);
+}
+
 int Fail(const Error& error, int exit_status) {
   (void)Print(
       CanonicalJson(JsonObject{{"error", JsonObject{{"code", std::string(Facts(error.code).label)},
@@ -89,6 +102,10 @@ int Main(const std::vector<std::string_view>& words) {
   // Held open: Landlock's rule for our own folder of /proc (isolate/worker.cc) is bound to it as it
   // is now, and the kernel must not forget it and make it anew.
   const Result<os::UniqueFd> own = os::OpenRead("/proc/self");
+  if (arguments->command == "sense") {
+    const Status sensed = Sense(arguments->driver_root);
+    return sensed.has_value() ? 0 : Fail(sensed.error(), 1);
+  }
   const Result<std::string> text = Run(*arguments);
   if (!text.has_value()) {
     return Fail(text.error(), 1);

@@ -71,6 +71,22 @@ def test_reading_the_log_is_on_record(ringfence):
                for entry in reads)
 
 
+def test_a_cedar_file_decides_at_the_server(ringfence, developer):
+    extra = ringfence.state / "policy" / "extra.cedar"
+    extra.write_text('@description("no probes from here")\n'
+                     'forbid(principal is User, action == Action::"node.read", resource)\n'
+                     'when { context has network && context.network.isLoopback() }\n'
+                     'unless { principal in Holders::"admin@/" };\n')
+    try:
+        ringfence.ok("policy", "reload")
+        assert "no probes from here (extra.cedar:1)" in denied(ringfence("node", "list", token=developer))
+        ringfence.ok("node", "list")
+    finally:
+        extra.unlink()
+        ringfence.ok("policy", "reload")
+    ringfence.ok("node", "list", token=developer)
+
+
 def test_a_bad_policy_changes_nothing(ringfence):
     before = ringfence.json("policy", "show")["digest"]
     bad = ringfence.state / "policy" / "bad.yaml"
@@ -172,7 +188,8 @@ def test_answers_are_what_the_contract_says(ringfence):
     ringfence.ok("token", "revoke", made["id"])
     assert Api(ringfence, made["token"])("GET", "/v1/status")[0] == 401  # which is an alert
     alert = wait_until(lambda: json.loads(api("GET", "/v1/alerts")[2])["items"], "the alert")[0]["id"]
-    values = {"{lease}": lease, "{node}": node, "{index}": "0", "{file}": "checkpoint", "{alert}": alert}
+    gpu = json.loads(api("GET", "/v1/gpus")[2])["items"][0]["uuid"]
+    values = {"{lease}": lease, "{node}": node, "{gpu}": gpu, "{version}": "1", "{index}": "0", "{file}": "checkpoint", "{alert}": alert}
     checked = 0
     for path, operations in contract["paths"].items():
         if "get" not in operations or path.startswith("/v1/agent"):

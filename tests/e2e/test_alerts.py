@@ -274,3 +274,38 @@ def test_the_webhook_is_told_once_under_a_signature(place):
         assert verify() != 0
     told = json.loads(body)
     assert told["type"] == "alert.opened" and told["data"]["next_steps"]
+
+
+def test_a_feed_finds_what_was_there_before_it_and_what_comes_after(place):
+    def known_bad(value):
+        return [a for a in place.ringfence.json("alert", "list", "--all") if a["title"].endswith(": " + value)]
+
+    ringfence = place.ringfence
+    api = Api(ringfence)
+    assert Api(ringfence, token="rft_wrong")("GET", "/v1/status")[0] == 401
+    wait_until(lambda: place.events("src_endpoint.ip=127.0.0.1"), "the failed sign-in to be an event")
+    feed = os.path.join(place.folder, "Bad Hosts.txt")
+    with open(feed, "w", encoding="utf-8") as file:
+        file.write("# nothing but tests\n127.0.0.1\n203.0.113.77\n")
+    assert "2 indicators" in ringfence.ok("intel", "import", feed)
+    wait_until(lambda: known_bad("127.0.0.1"), "the stored event to be found")
+    wait_until(lambda: ringfence.json("intel", "list")[0]["hunted"], "the hunt to end")
+    (one,) = ringfence.json("intel", "list")
+    assert (one["name"], one["indicators"], one["imported_by"]) == ("bad-hosts", 2, "admin")
+
+    # A job that tries the other address: found as it ends, with its lease.
+    ringfence("run", *IMAGING, "--", "bash", "-c", "exec 3<>/dev/tcp/203.0.113.77/443 || true")
+    wait_until(lambda: known_bad("203.0.113.77"), "the job's flow to be found")
+    (alert,) = known_bad("203.0.113.77")
+    assert alert["lease"] and alert["tenant"] == "globex/genomics/imaging"
+
+    # What is wrong is refused whole; who may not, may not; what is removed is gone.
+    status, _, text = api("POST", "/v1/intel/feeds/x/parts", {"upload": "u", "part": 0, "indicators": [
+        {"id": "1", "kind": "ip", "value": "not an address"}]})
+    assert status == 400 and b"indicators[0]" in text
+    assert api("POST", "/v1/intel/feeds/x", {"upload": "u", "parts": 1})[0] == 409
+    developer = ringfence.token("alice@acme.example")
+    assert ringfence("intel", "import", feed, token=developer).returncode == 3
+    ringfence.ok("intel", "remove", "bad-hosts")
+    assert ringfence.json("intel", "list") == []
+    assert ringfence("intel", "remove", "bad-hosts").returncode == 4

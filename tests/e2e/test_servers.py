@@ -285,6 +285,15 @@ def test_a_policy_applied_at_one_is_in_force_at_all(fleet):
     c.stop()
     c.start()
     assert fleet.at(c).json("policy", "show")["digest"] == applied
+    # Nor does one that starts after another policy was applied, and rolled back at yet another server.
+    other = fleet.at(a).json("policy", "apply", a.state / "policy")
+    assert other["changed"] and other["digest"] != applied
+    wait_until(lambda: fleet.at(c).json("policy", "show")["version"] == other["version"], "the applied policy")
+    back = fleet.at(c).json("policy", "rollback")
+    assert back["digest"] == applied and back["version"] == other["version"] + 1
+    for server in (a, b):
+        wait_until(lambda: fleet.at(server).json("policy", "show")["version"] == back["version"], "the policy of before")
+        assert fleet.at(server).json("policy", "show")["digest"] == applied
 
 
 def test_another_takes_over_when_the_publisher_is_killed_under_load(fleet):

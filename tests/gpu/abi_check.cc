@@ -77,6 +77,24 @@ OFFSET(nvml::ConfComputeState, devtools, nvmlConfComputeSystemState_t, devToolsM
 SIZE(nvml::ConfComputeCaps, nvmlConfComputeSystemCaps_t);
 OFFSET(nvml::ConfComputeCaps, cpu, nvmlConfComputeSystemCaps_t, cpuCaps);
 OFFSET(nvml::ConfComputeCaps, gpus, nvmlConfComputeSystemCaps_t, gpusCaps);
+SIZE(nvml::GpuInstanceInfo, nvmlGpuInstanceInfo_t);
+OFFSET(nvml::GpuInstanceInfo, device, nvmlGpuInstanceInfo_t, device);
+OFFSET(nvml::GpuInstanceInfo, id, nvmlGpuInstanceInfo_t, id);
+OFFSET(nvml::GpuInstanceInfo, profile_id, nvmlGpuInstanceInfo_t, profileId);
+OFFSET(nvml::GpuInstanceInfo, placement, nvmlGpuInstanceInfo_t, placement);
+SIZE(nvml::ComputeInstanceProfile, nvmlComputeInstanceProfileInfo_t);
+OFFSET(nvml::ComputeInstanceProfile, id, nvmlComputeInstanceProfileInfo_t, id);
+OFFSET(nvml::ComputeInstanceProfile, slices, nvmlComputeInstanceProfileInfo_t, sliceCount);
+OFFSET(nvml::ComputeInstanceProfile, instances, nvmlComputeInstanceProfileInfo_t, instanceCount);
+OFFSET(nvml::ComputeInstanceProfile, multiprocessors, nvmlComputeInstanceProfileInfo_t,
+       multiprocessorCount);
+SIZE(nvml::ComputeInstanceInfo, nvmlComputeInstanceInfo_t);
+OFFSET(nvml::ComputeInstanceInfo, gpu_instance, nvmlComputeInstanceInfo_t, gpuInstance);
+OFFSET(nvml::ComputeInstanceInfo, id, nvmlComputeInstanceInfo_t, id);
+OFFSET(nvml::ComputeInstanceInfo, profile_id, nvmlComputeInstanceInfo_t, profileId);
+OFFSET(nvml::ComputeInstanceInfo, placement, nvmlComputeInstanceInfo_t, placement);
+VALUE(nvml::kInUse, NVML_ERROR_IN_USE);
+VALUE(nvml::kInsufficientResources, NVML_ERROR_INSUFFICIENT_RESOURCES);
 SIZE(nvml::GpuInstancePlacement, nvmlGpuInstancePlacement_t);
 OFFSET(nvml::GpuInstancePlacement, start, nvmlGpuInstancePlacement_t, start);
 OFFSET(nvml::GpuInstancePlacement, size, nvmlGpuInstancePlacement_t, size);

@@ -1,0 +1,78 @@
+"""Goal: the questions to a policy folder answer as documented, without a server.
+
+Method: the commands on the sample policy and on copies of it with Cedar files; what `policy compile`
+prints is given to `cedar authorize`, which must decide the same.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import PROGRAM, ROOT
+
+SAMPLE = ROOT / "content" / "sample-policy"
+
+
+def run(*words, policy=SAMPLE):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("RINGFENCE_")}
+    env.update({"NO_COLOR": "1", "RINGFENCE_POLICY": str(policy)})
+    return subprocess.run([PROGRAM, *map(str, words)], env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(SAMPLE, tmp_path / "policy")
+
+
+def test_yes_and_no_with_reasons():
+    yes = run("can", "alice@acme.example", "lease.request", "acme/research")
+    assert yes.returncode == 0 and yes.stdout.startswith("yes: role developer at acme/research (bindings.yaml:"), yes
+    no = run("can", "alice@acme.example", "lease.request", "acme/finance", "--explain")
+    assert no.returncode == 1 and no.stdout.startswith("no: needs lease.request at acme/finance"), no
+    assert "nearest rule:  role developer at acme/research (bindings.yaml:" in no.stdout
+    assert 'missing:  the rule is about Tenant::"acme/research"' in no.stdout
+    answer = json.loads(run("can", "alice@acme.example", "audit.read", "/", "-o", "json").stdout)
+    assert answer["allowed"] is False and answer["rules"] == [] and answer["missing"]
+
+
+def test_mistakes_are_told():
+    for words, hint in ((["lease.reqest", "acme"], "lease.request"), (["lease.request", "acme/reserch"], "acme/research")):
+        done = run("can", "admin", *words)
+        assert done.returncode in (2, 4) and hint in done.stderr, done
+    done = run("can", "admin", "lease.request", "acme", "--context", "clas=mig")
+    assert done.returncode == 2 and "class" in done.stderr
+
+
+def test_a_cedar_file_forbids_at_weekends(folder):
+    (folder / "weekend.cedar").write_text(
+        '@description("no leases at weekends")\n'
+        'forbid(principal, action == Action::"lease.request", resource)\n'
+        'when { ["sat", "sun"].contains(context.weekday) };\n')
+    question = ["can", "alice@acme.example", "lease.request", "acme/research", "--at"]
+    assert run(*question, "2026-11-16T09:00:00Z", policy=folder).returncode == 0
+    saturday = run(*question, "2026-11-14T09:00:00Z", "--explain", policy=folder)
+    assert saturday.returncode == 1 and "no leases at weekends (weekend.cedar:1)" in saturday.stdout, saturday
+    (folder / "weekend.cedar").write_text("forbid(principal, action, resource)\nwhen { context.wekday == 1 };\n")
+    bad = run("policy", "check", folder)
+    assert bad.returncode == 1 and "weekend.cedar:2:" in bad.stdout, bad
+
+
+def test_what_compile_prints_decides_the_same(tmp_path):
+    files = {}
+    for name, option in (("policies", None), ("schema", "--schema"), ("entities", "--entities")):
+        done = run("policy", "compile", *([option] if option else []))
+        assert done.returncode == 0, done.stderr
+        files[name] = tmp_path / name
+        files[name].write_text(done.stdout)
+    given = [word for name in files for word in (f"--{name}", files[name])]
+    assert run("cedar", "validate", "--policies", files["policies"], "--schema", files["schema"]).returncode == 0
+    context = tmp_path / "context"
+    context.write_text(json.dumps({"now": {"__extn": {"fn": "datetime", "arg": "2026-11-16"}}, "weekday": "mon"}))
+    for tenant, expected in (("acme/research", 0), ("acme/finance", 2)):
+        done = run("cedar", "authorize", *given, "--principal", 'User::"alice@acme.example"', "--action",
+                   'Action::"lease.request"', "--resource", f'Tenant::"{tenant}"', "--context", context)
+        assert done.returncode == expected, done
