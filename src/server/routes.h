@@ -1,7 +1,7 @@
 #pragma once
 
-// The handlers of the routes: status.cc, and by room the files that end in _routes.cc; and what they
-// share.
+// The handlers of the routes: status.cc, and by room the files that end in _routes.cc; and what
+// they share.
 
 #include <functional>
 #include <string>
