@@ -48,6 +48,7 @@ CommandTable CheckCommands();
 CommandTable RiskCommands();
 CommandTable ComplyCommands();
 CommandTable BaselineCommands();
+CommandTable AssessFleetCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 

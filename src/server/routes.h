@@ -66,6 +66,9 @@ void AgentLeaseStep(const Call&, const net::Responder&);
 void AgentLeaseOutput(const Call&, const net::Responder&);
 void AgentReceipt(const Call&, const net::Responder&);
 void AgentCosign(const Call&, const net::Responder&);
+void AgentAssessment(const Call&, const net::Responder&);
+void ListAssessments(const Call&, const net::Responder&);
+void GetAssessment(const Call&, const net::Responder&);
 void AgentIncidents(const Call&, const net::Responder&);
 void AgentTelemetry(const Call&, const net::Responder&);
 
