@@ -69,7 +69,7 @@ fuzz: ## run each fuzzer for FUZZ_SECONDS (default 60) with libFuzzer, ASan and 
 	@scripts/setup.sh build fuzz
 	@scripts/fuzz.sh
 
-peers: ## other implementations judge the audit log: Go's tlog, Tessera, a tlog-witness (needs Go)
+peers: ## other implementations judge the audit log, decisions and matches (needs Go; cargo)
 	@scripts/setup.sh build run test
 	@scripts/peers.sh
 

@@ -152,6 +152,20 @@ def record(title, command, rows):
     SPECIFICATION.write_text(text)
 
 
+def cargo_peer(name):
+    """Builds tests/peers/NAME, another implementation in Rust, and gives its path; None without a cargo or its crates."""
+    target = ROOT / "build" / "peers" / f"cargo-{name}"
+    if shutil.which("cargo") is None:
+        print(f"no cargo: without tests/peers/{name}", flush=True)
+        return None
+    done = subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=ROOT / "tests" / "peers" / name,
+                          env={**os.environ, "CARGO_TARGET_DIR": str(target)}, check=False)
+    if done.returncode != 0:
+        print(f"tests/peers/{name} does not build: without it", flush=True)
+        return None
+    return target / "release" / f"{name}-peer"
+
+
 def verdict(holds, promise):
     return ("holds: " if holds else "**does not hold**: ") + promise
 

@@ -2,9 +2,11 @@
 """All SigmaHQ rules over a million events on one core, against only parsing the same lines.
 
 The events are the regression events of `shared/data/sigma` as they are (Windows events as JSON) and
-Linux events made from the fields and values of the rules in rules/linux, shuffled with a fixed seed.
+Linux events made from the fields and values of the rules in rules/linux, shuffled with a fixed seed. Where there
+is a cargo, `tests/peers/sigma` (the crate rsigma-eval) takes its turn on the same events in the flat form that it
+knows, and what both find is compared.
 
-    bench/sigma.py [--events N] [--rounds N] [--few N]
+    bench/sigma.py [--events N] [--rounds N] [--few N] [--peer-events N]
 """
 
 import argparse
@@ -75,12 +77,31 @@ def linux_event(dice, values, number):
     return event
 
 
-def write_events(path, count):
+def flat(event):
+    """A Windows event as collectors write it: one object with the names that rules use."""
+    if "Event" not in event:
+        return event
+    out = {}
+    for name, value in event["Event"].get("System", {}).items():
+        if isinstance(value, dict):
+            for attribute, text in value.get("#attributes", {}).items():
+                out[f"{name}_{attribute}"] = text
+            if "#text" in value:
+                out[name] = value["#text"]
+        else:
+            out[name] = value
+    out.update(event["Event"].get("EventData") or {})
+    for section in (event["Event"].get("UserData") or {}).values():
+        out.update(section if isinstance(section, dict) else {})
+    return out
+
+
+def write_events(path, count, shape=lambda event: event):
     dice = random.Random(7)
     windows = []
     for case in sorted((SIGMA / "regression").glob("*.json")):
         windows += json.loads(case.read_text())["events"]
-    windows = [json.dumps(event, separators=(",", ":")) for event in windows]
+    windows = [json.dumps(shape(event), separators=(",", ":")) for event in windows]
     values = linux_values()
     linux = [json.dumps(linux_event(dice, values, i), separators=(",", ":")) for i in range(min(count, 50000))]
     with open(path, "w", encoding="utf-8") as out:
@@ -89,11 +110,26 @@ def write_events(path, count):
             out.write("\n")
 
 
+def against_peer(peer, folder, events, rounds):
+    """[(our rate, theirs)], and how many (line, rule) both find, only we, only they."""
+    write_events(folder / "flat.jsonl", events, flat)
+    rates = []
+    for _ in range(rounds):
+        ours = subprocess.run([common.BUILD / "bench" / "sigma", SIGMA / "rules", folder / "flat.jsonl", "--few", "1", "--rounds",
+                               "1", "--matches", folder / "ours"], stdout=subprocess.PIPE, text=True, check=True)
+        theirs = subprocess.run([peer, SIGMA / "rules", folder / "flat.jsonl", folder / "theirs"], stdout=subprocess.PIPE,
+                                text=True, check=True)
+        rates.append((json.loads(ours.stdout)[0]["all"], json.loads(theirs.stdout)["rate"]))
+    mine, other = (set((folder / name).read_text().splitlines()) for name in ("ours", "theirs"))
+    return rates, len(mine & other), len(mine - other), len(other - mine)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--few", type=int, default=100)
+    parser.add_argument("--peer-events", type=int, default=20_000)
     options = parser.parse_args()
     if not SIGMA.is_dir():
         raise SystemExit(f"{SIGMA} is not there: set RINGFENCE_SHARED to the folder of shared data")
@@ -102,6 +138,8 @@ def main():
         write_events(events, options.events)
         done = subprocess.run([common.BUILD / "bench" / "sigma", SIGMA / "rules", events, "--few", str(options.few),
                                "--rounds", str(options.rounds)], stdout=subprocess.PIPE, text=True, check=True)
+        peer = common.cargo_peer("sigma")
+        found = peer and against_peer(peer, pathlib.Path(folder), options.peer_events, options.rounds)
     rounds = json.loads(done.stdout)
     all_rates = [one["all"] for one in rounds]
     few_rates = [one["few"] for one in rounds]
@@ -109,6 +147,15 @@ def main():
     to_parse = [p / a for p, a in zip(parse_rates, all_rates)]
     to_few = [f / a for f, a in zip(few_rates, all_rates)]
     first = rounds[0]
+    rows = []
+    if found:
+        rates, both, only_ours, only_theirs = found
+        ratios = [a / b for a, b in rates]
+        rows = [(f"{options.peer_events} events in flat form, events a second", common.spread([a for a, _ in rates], 0),
+                 f"rsigma-eval 0.23.0: {common.spread([b for _, b in rates], 0)}; times faster {common.spread(ratios)}; matches of "
+                 f"both {both}, only ours {only_ours}, only theirs {only_theirs}",
+                 common.verdict(statistics.median(ratios) >= 5 and only_ours + only_theirs == 0,
+                                "at least 5 times, the same matches"), "sigma-peer")]
     common.record(
         "Sigma rules over events, one core",
         f"bench/sigma.py --events {options.events} --rounds {options.rounds} --few {options.few}",
@@ -119,7 +166,7 @@ def main():
          (f"the same with {first['few_rules']} rules", common.spread(few_rates, 0), f"times faster {common.spread(to_few)}",
           common.verdict(statistics.median(to_few) < 2, "less than 2 times"), "sigma-few"),
          ("matches; rules read and compiled in, s", f"{first['matches']}; {first['read_s']:.1f}, {first['build_s']:.1f}",
-          f"{first['malformed']} malformed", "-", "sigma-matches")])
+          f"{first['malformed']} malformed", "-", "sigma-matches")] + rows)
 
 
 main()

@@ -8,7 +8,7 @@ is_root || die "the benchmarks start a node, which needs root for its jailer" "r
 export RINGFENCE_BUILD_DIR=$ROOT/build/release PYTHONDONTWRITEBYTECODE=1 LEDGER=1
 
 known=0
-for name in memory run_latency audit api verify place sigma detect tessera growth; do
+for name in memory run_latency audit api verify place sigma cedar detect telemetry tessera growth; do
   case "${BENCH:-}" in
     "") [ "$name" != tessera ] && [ "$name" != growth ] || continue ;;
     "$name") ;;
@@ -25,4 +25,4 @@ for name in memory run_latency audit api verify place sigma detect tessera growt
 done
 [ "$known" = 1 ] ||
   die "no benchmark \"$BENCH\"" \
-    "there are memory, run_latency, audit, api, verify, place, sigma, detect, tessera and growth"
+    "there are memory, run_latency, audit, api, verify, place, sigma, cedar, detect, telemetry, tessera and growth"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make peers`: other implementations judge our audit log. Needs Go 1.25 or newer and a Go module
-# proxy; nothing else of Ringfence does.
+# `make peers`: other implementations judge our audit log, decisions and matches. The first needs Go
+# 1.25 or newer and a Go module proxy, the others a cargo and crates; nothing else of Ringfence does.
 #   PEERS=REGEX   only the Go tests that match
 #   KEEP=1        leaves what it made under build/peers
 set -euo pipefail
@@ -25,3 +25,14 @@ if ! (cd tests/peers && RINGFENCE_BUILD_DIR=$ROOT/build/test RINGFENCE_PEER_LOGS
 fi
 grep -E '^(--- |ok )' "$log"
 [ -n "${KEEP:-}" ] || rm -rf "$peers/logs"
+
+if ! command -v cargo >/dev/null; then
+  echo "no cargo: the crates cedar-policy and rsigma-eval are not asked"
+  exit 0
+fi
+scripts/build.sh test bench_cedar bench_sigma
+export RINGFENCE_BUILD_DIR=$ROOT/build/test PYTHONDONTWRITEBYTECODE=1
+step "the crate cedar-policy must decide as our engine does"
+"$PYTHON" bench/cedar.py --requests 2000 --rounds 1 --peer-requests 500
+step "what the crate rsigma-eval finds, beside ours"
+"$PYTHON" bench/sigma.py --events 20000 --rounds 1

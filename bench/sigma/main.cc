@@ -1,7 +1,7 @@
 // Sigma rules over events in memory, on one thread: events a second with a few rules and with all,
 // against only parsing the same lines with the same parser. Prints JSON; bench/sigma.py runs it.
 //
-//   sigma RULES EVENTS.jsonl [--few N] [--rounds N]
+//   sigma RULES EVENTS.jsonl [--few N] [--rounds N] [--matches FILE]
 
 #define SIMDJSON_THREADS_ENABLED 1
 #include <simdjson.h>
@@ -85,6 +85,20 @@ Outcome MatchAll(const sigma::Matcher& matcher, const Input& input) {
   return outcome;
 }
 
+// "LINE RULE" for each match, as tests/peers/sigma writes them.
+void WriteMatches(const sigma::Matcher& matcher, const sigma::RuleSet& set, const Input& input,
+                  const char* path) {
+  sigma::Matcher::Session session(matcher);
+  std::ofstream out(path);
+  for (std::size_t i = 0; i < input.lines.size(); ++i) {
+    const auto matched = session.Match(input.lines[i], true);
+    for (const std::uint32_t rule :
+         matched.has_value() ? **matched : std::vector<std::uint32_t>()) {
+      out << i + 1 << ' ' << set.rules[rule].rule.id << '\n';
+    }
+  }
+}
+
 sigma::RuleSet Load(const std::string& path, std::size_t most) {
   std::vector<sigma::Problem> problems;
   auto loaded = sigma::LoadRules(path, problems);
@@ -108,14 +122,19 @@ sigma::RuleSet Load(const std::string& path, std::size_t most) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s RULES EVENTS.jsonl [--few N] [--rounds N]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s RULES EVENTS.jsonl [--few N] [--rounds N] [--matches FILE]\n",
+                 argv[0]);
     return 2;
   }
   std::size_t few_count = 100;
   int rounds = 3;
+  const char* matches = nullptr;
   for (int i = 3; i + 1 < argc; i += 2) {
-    if (std::string_view(argv[i]) == "--few") {
+    const std::string_view name = argv[i];
+    if (name == "--few") {
       few_count = std::strtoul(argv[i + 1], nullptr, 10);
+    } else if (name == "--matches") {
+      matches = argv[i + 1];
     } else {
       rounds = std::atoi(argv[i + 1]);
     }
@@ -129,6 +148,9 @@ int main(int argc, char** argv) {
   const double build_s = CpuSeconds() - build_start;
   const sigma::RuleSet few_set = Load(argv[1], few_count);
   const auto few = sigma::Matcher::Build(few_set);
+  if (matches != nullptr) {
+    WriteMatches(*all, all_set, input, matches);
+  }
   std::printf("[\n");
   for (int round = 0; round < rounds; ++round) {
     const double parse = ParseOnly(input);

@@ -108,8 +108,8 @@ Result<JsonObject> Telemetry::NextBatch() {
     list.emplace_back(std::move(record));
   }
   JsonArray readings;
-  for (const auto& [uuid, reading] : digest_.latest()) {
-    readings.emplace_back(gpu::ReadingToJson(reading));
+  for (const gpu::Reading* reading : digest_.Latest(kQuietMax)) {
+    readings.emplace_back(gpu::ReadingToJson(*reading));
   }
   const std::uint64_t after = records.empty() ? 0 : records.back().sequence + 1;
   return JsonObject{{"epoch", spool_.epoch()},

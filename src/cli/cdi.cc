@@ -10,6 +10,7 @@
 #include "cli/human.h"
 #include "cli/node_process.h"
 #include "cli/presses.h"
+#include "cli/run.h"
 #include "cli/settings.h"
 #include "isolate/cdi_folder.h"
 #include "isolate/cdi_spec.h"
@@ -49,6 +50,10 @@ Result<Json> HoldRequest(const Invocation& invocation) {
     }
     request["timeout_ms"] = static_cast<std::int64_t>(time->count());
   }
+  RINGFENCE_ASSIGN(const auto wait, WaitOf(parsed));
+  if (wait.has_value()) {
+    request["wait_ms"] = wait->count();
+  }
   return Json(std::move(request));
 }
 
@@ -58,8 +63,13 @@ Result<int> Hold(Invocation& invocation) {
   RINGFENCE_ASSIGN(Json lease, api->Post("/v1/leases", &request, FreshIdempotencyKey()));
   const std::string id = TextOf(lease, "id");
   std::string state = TextOf(lease, "state");
-  invocation.console.Progress("lease " + id + " placed on node " + TextOf(lease, "node"));
-  while (state == "placed" || state == "preparing") {
+  if (state == "queued") {
+    invocation.console.Note("lease " + id + " waits: " + TextOf(lease, "reason") +
+                            "; `ringfence lease end " + id + "` calls it off");
+  } else {
+    invocation.console.Progress("lease " + id + " placed on node " + TextOf(lease, "node"));
+  }
+  while (state == "queued" || state == "placed" || state == "preparing") {
     RINGFENCE_ASSIGN(
         lease, api->Get(Target("/v1/leases", id, "", {{"state", state}, {"wait_ms", "20000"}})));
     state = TextOf(lease, "state");
@@ -229,7 +239,8 @@ CommandTable CdiCommands() {
            "GPUs are scrubbed. The node must have the setting node.cdi_dir. Needs lease.hold.",
        .options = {tenant,
                    {.name = "gpus", .letter = 'g', .value = "N", .help = "GPUs (default 1)"},
-                   {.name = "timeout", .value = "TIME", .help = "end it after 90s, 15m, 2h, ..."}},
+                   {.name = "timeout", .value = "TIME", .help = "end it after 90s, 15m, 2h, ..."},
+                   WaitOption()},
        .examples =
            {{"ringfence lease hold -t acme/research/vision --gpus 2 --timeout 8h",
              "two GPUs for a working day; prints the lease's id"},

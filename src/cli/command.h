@@ -29,6 +29,7 @@ struct OptionSpec {
   bool repeated = false;        // may be given more than once
   Completes completes = Completes::kNothing;
   std::string_view words = {};  // for kWords: "table json yaml"
+  bool may_be_bare = false;     // the value may be left out, and is given with '=' only
 };
 
 struct ArgumentSpec {

@@ -35,16 +35,16 @@ const CommandTable& AllCommands() {
   static const CommandTable kTable = [] {
     CommandTable table;
     for (CommandTable (*piece)() :
-         {RunCommands,         LeaseCommands,         StatusCommands,     TenantCommands,
-          NodeCommands,        GpuCommands,           ImageCommands,      AuditCommands,
-          AuditVerifyCommands, TokenCommands,         PolicyCommands,     NetworkCommands,
-          ProveCommands,       DaemonCommands,        BackupCommands,     CdiCommands,
-          DoctorCommands,      CedarCommands,         MigCommands,        PlaceCommands,
-          RuleCommands,        AssessCommands,        AdvisoryCommands,   AnomalyCommands,
-          IntelCommands,       EventCommands,         AlertCommands,      CheckCommands,
-          RiskCommands,        WhoCanCommands,        PolicyTestCommands, ConfigCommands,
-          CompletionCommands,  HelpCommands,          ComplyCommands,     BaselineCommands,
-          UsageCommands,       PolicyCompileCommands, CanCommands}) {
+         {RunCommands,           LeaseCommands,  StatusCommands,   TenantCommands,
+          NodeCommands,          GpuCommands,    ImageCommands,    AuditCommands,
+          AuditVerifyCommands,   TokenCommands,  PolicyCommands,   NetworkCommands,
+          ProveCommands,         DaemonCommands, BackupCommands,   CdiCommands,
+          DoctorCommands,        CedarCommands,  MigCommands,      PlaceCommands,
+          RuleCommands,          AssessCommands, AdvisoryCommands, AnomalyCommands,
+          IntelCommands,         EventCommands,  AlertCommands,    CheckCommands,
+          RiskCommands,          UsageCommands,  BoundaryCommands, ConfigCommands,
+          CompletionCommands,    HelpCommands,   ComplyCommands,   BaselineCommands,
+          PolicyCompileCommands, CanCommands,    WhoCanCommands,   PolicyTestCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

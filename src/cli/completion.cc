@@ -26,7 +26,7 @@ void TakeLong(Typed& typed, std::string_view text) {
   }
   if (equals != std::string_view::npos) {
     typed.options.emplace_back(option->name, text.substr(equals + 1));
-  } else if (option->value.empty()) {
+  } else if (option->value.empty() || option->may_be_bare) {
     typed.options.emplace_back(option->name, "");
   } else {
     typed.pending = option;

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/fields.h"
+#include "cli/gpu_map.h"
 #include "cli/human.h"
 #include "cli/settings.h"
 
@@ -32,6 +33,21 @@ Result<int> List(Invocation& invocation) {
                TextOf(gpu, "tenant"), TextOf(gpu, "lease"), TextOf(gpu, "reason")});
   }
   table.Print(console);
+  return 0;
+}
+
+Result<int> Map(Invocation& invocation) {
+  RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
+  RINGFENCE_ASSIGN(const JsonArray nodes, api->List("/v1/nodes", {}, kListMax));
+  RINGFENCE_ASSIGN(const JsonArray gpus, api->List("/v1/gpus", {}, kListMax));
+  const JsonObject map = MapOf(nodes, gpus);
+  if (!invocation.console.table()) {
+    invocation.console.Show(map);
+  } else if (nodes.empty()) {
+    invocation.console.Note("no node has joined yet");
+  } else {
+    DrawMap(invocation.console, map, invocation.clock.Now());
+  }
   return 0;
 }
 
@@ -138,6 +154,14 @@ CommandTable GpuCommands() {
        .examples = {{"ringfence gpu list", "what is free"},
                     {"ringfence gpu list -o json", "with firmware, ECC, MIG and more"}},
        .handler = List},
+      {.path = "gpu map",
+       .group = Group::kCluster,
+       .summary = "Draw the fleet: each node's GPUs, whose they are, and what is wrong with them.",
+       .details = "A letter, and on a terminal a colour, for each tenant. Nodes that `ringfence "
+                  "prove` never found good are marked unproven.",
+       .examples = {{"ringfence gpu map", "the fleet at a glance"},
+                    {"ringfence gpu map -o json", "for a program that draws it itself"}},
+       .handler = Map},
       {.path = "gpu show",
        .group = Group::kCluster,
        .summary = "Show one GPU: its state, its fault, and what it measured last.",

@@ -35,6 +35,9 @@ std::string Aligned(const std::vector<Line>& lines, std::string_view indent = " 
 std::string OptionLeft(const OptionSpec& option) {
   std::string text = option.letter != 0 ? std::string("-") + option.letter + ", " : "    ";
   text += "--" + std::string(option.name);
+  if (option.may_be_bare) {
+    return text + "[=" + std::string(option.value) + "]";
+  }
   return option.value.empty() ? text : text + " " + std::string(option.value);
 }
 

@@ -55,7 +55,8 @@ Result<int> List(Invocation& invocation) {
   const Timestamp now = invocation.clock.Now();
   for (const Json& lease : leases) {
     const Json* request = Field(lease, "request");
-    table.Add({TextOf(lease, "id"), TextOf(lease, "state"),
+    const std::string place = TextOf(lease, "queue_position");
+    table.Add({TextOf(lease, "id"), TextOf(lease, "state") + (place.empty() ? "" : " #" + place),
                request == nullptr ? "" : TextOf(*request, "tenant"), TextOf(lease, "principal"),
                GpuCount(lease), TextOf(lease, "node"), Outcome(lease),
                RelativeTime(TextOf(lease, "created"), now)});
@@ -147,6 +148,7 @@ Result<int> Show(Invocation& invocation) {
   facts.Add("Lease", TextOf(lease, "id"));
   facts.Add("State",
             TextOf(lease, "state") + (BoolOf(lease, "end_requested") ? " (end requested)" : ""));
+  facts.Add("In the queue", TextOf(lease, "queue_position"));
   facts.Add("Outcome", Outcome(lease));
   facts.Add("Reason", TextOf(lease, "reason"));
   facts.Add("Principal", TextOf(lease, "principal"));
@@ -246,8 +248,8 @@ CommandTable LeaseCommands() {
                     .value = "STATE",
                     .help = "only in this state",
                     .completes = Completes::kWords,
-                    .words = "open requested admitted placed preparing active ending scrubbing "
-                             "closed quarantined"},
+                    .words = "open requested admitted queued placed preparing active ending "
+                             "scrubbing closed quarantined"},
                    {.name = "all", .letter = 'a', .help = "also those that are over"},
                    LimitOption()},
        .examples = {{"ringfence lease list", "what runs now"},

@@ -77,7 +77,9 @@ std::string OptionItems(const std::vector<OptionSpec>& options) {
     text += ".TP\n";
     text += option.letter != 0 ? Bold(std::string("-") + option.letter) + ", " : "";
     text += Bold("--" + std::string(option.name));
-    text += option.value.empty() ? "" : " " + Italic(option.value);
+    text += option.may_be_bare     ? "[=" + Italic(option.value) + "]"
+            : option.value.empty() ? ""
+                                   : " " + Italic(option.value);
     text += "\n" + Escaped(option.help) + "\n";
   }
   return text;

@@ -143,7 +143,8 @@ class Parser {
       }
       return Add(*spec, shown, std::string(text.substr(equals + 1)));
     }
-    return spec->value.empty() ? Add(*spec, shown, "") : TakeNext(*spec, shown);
+    return spec->value.empty() || spec->may_be_bare ? Add(*spec, shown, "")
+                                                    : TakeNext(*spec, shown);
   }
 
   Status TakeLetters(std::string_view letters) {

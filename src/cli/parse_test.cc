@@ -48,6 +48,16 @@ TEST(ParseTest, ACommandOfThreeWords) {
   EXPECT_EQ(parsed->Argument(1), "");
 }
 
+TEST(ParseTest, AValueThatMayBeLeftOutIsGivenWithAnEqualsSign) {
+  const auto bare = ParseLine("run -t acme/web --wait -d -- true");
+  ASSERT_TRUE(bare.has_value());
+  EXPECT_EQ(bare->Value("wait"), "");
+  EXPECT_TRUE(bare->Has("detach"));
+  const auto given = ParseLine("run -t acme/web --wait=2h -- true");
+  ASSERT_TRUE(given.has_value());
+  EXPECT_EQ(given->Value("wait"), "2h");
+}
+
 struct Wrong {
   const char* line;
   const char* message;

@@ -59,6 +59,11 @@ Status AddNumbers(const Parsed& parsed, JsonObject& request) {
     }
     request["timeout_ms"] = static_cast<std::int64_t>(time->count());
   }
+  RINGFENCE_ASSIGN(const auto wait, WaitOf(parsed));
+  if (wait.has_value()) {
+    request["wait_ms"] = wait->count();
+    request["attended"] = !parsed.Has("detach");
+  }
   return {};
 }
 
@@ -138,6 +143,26 @@ Result<Json> AskForLease(Api& api, Console& console, Presses& presses, const Jso
   }
 }
 
+// While it is in the queue. Comes back once it is not, or when there is a press or an error: what
+// follows the job deals with those.
+void WaitInQueue(Api& api, Console& console, const Presses& presses, Json& lease) {
+  const std::string id = TextOf(lease, "id");
+  std::string told;
+  while (TextOf(lease, "state") == "queued" && presses.count() == 0) {
+    const std::string text = "lease " + id + " waits, number " + TextOf(lease, "queue_position") +
+                             " in the queue: " + TextOf(lease, "reason");
+    if (text != told) {
+      console.Note(text);
+      told = text;
+    }
+    auto next = api.Get(Target("/v1/leases", id, "", {{"state", "queued"}, {"wait_ms", "20000"}}));
+    if (!next.has_value()) {
+      return;
+    }
+    lease = std::move(next).value();
+  }
+}
+
 void TellPlace(Console& console, const Json& lease) {
   std::string text = "lease " + TextOf(lease, "id");
   if (const std::string node = TextOf(lease, "node"); !node.empty()) {
@@ -181,6 +206,28 @@ Result<int> RunHandler(Invocation& invocation) {
 }
 
 }  // namespace
+
+Result<std::optional<Milliseconds>> WaitOf(const Parsed& parsed) {
+  const auto text = parsed.Value("wait");
+  if (!text) {
+    return std::optional<Milliseconds>();
+  }
+  if (text->empty()) {
+    return std::optional<Milliseconds>(model::kWaitMax);
+  }
+  const auto time = ParseDuration(*text);
+  if (!time.has_value()) {
+    return InOption("wait", time.error());
+  }
+  return std::optional<Milliseconds>(*time);
+}
+
+OptionSpec WaitOption() {
+  return {.name = "wait",
+          .value = "TIME",
+          .help = "if there is no room now, wait for it, in the order of asking (at most 7d)",
+          .may_be_bare = true};
+}
 
 Result<Json> LeaseRequestOf(const Parsed& parsed, const std::string& default_tenant) {
   JsonObject request;
@@ -253,9 +300,12 @@ Result<int> RunJob(Api& api, Console& console, Presses& presses, const Json& req
                    const RunOptions& options) {
   const auto run = [&]() -> Result<int> {
     // Not cut short by a press: an answer that nobody waits for would be a job that nobody ends.
-    RINGFENCE_ASSIGN(const Json lease, AskForLease(api, console, presses, request, options.follow));
+    RINGFENCE_ASSIGN(Json lease, AskForLease(api, console, presses, request, options.follow));
     const std::string id = TextOf(lease, "id");
     presses.OnPress([&api] { api.Cancel(); });
+    if (!options.detach) {
+      WaitInQueue(api, console, presses, lease);
+    }
     TellPlace(console, lease);
     if (options.detach) {
       if (console.table()) {
@@ -311,6 +361,7 @@ CommandTable RunCommands() {
           {tenant,
            {.name = "gpus", .letter = 'g', .value = "N", .help = "GPUs (default 1)"},
            {.name = "timeout", .value = "TIME", .help = "end it after 90s, 15m, 2h, ..."},
+           WaitOption(),
            {.name = "memory", .letter = 'm', .value = "SIZE", .help = "512M, 4G, ..."},
            {.name = "cpus", .value = "N", .help = "cores, as 2 or 1.5"},
            {.name = "pids", .value = "N", .help = "most processes and threads"},
@@ -349,6 +400,8 @@ CommandTable RunCommands() {
            {"ringfence run -t acme/research/vision --image acme/train:7 --mount data:/data -- "
             "python3 train.py",
             "in an image of the node, with a folder of it"},
+           {"ringfence run -t acme/research/vision --gpus 8 --wait=2h -- python3 train.py",
+            "join the queue if eight GPUs are not free, for two hours; Ctrl-C leaves it"},
            {"ringfence run -t acme/research/vision --detach -- sleep 600",
             "leave it running; `lease logs -f` follows it later"}},
       .exit_codes =

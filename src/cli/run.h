@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ namespace ringfence::cli {
 
 // The body of POST /v1/leases that the words of `ringfence run` ask for.
 Result<Json> LeaseRequestOf(const Parsed& parsed, const std::string& default_tenant);
+
+// --wait[=TIME]: how long a request may wait for room; none: not at all.
+OptionSpec WaitOption();
+Result<std::optional<Milliseconds>> WaitOf(const Parsed& parsed);
 
 struct RunOptions {
   bool detach = false;

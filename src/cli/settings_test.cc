@@ -197,7 +197,8 @@ TEST(SettingsTest, WhatInitWritesIsGoodAndHoldsEverySetting) {
     const bool setting = line.starts_with('#') && line.rfind('#') == 0 &&
                          (line[1] != ' ' || line.starts_with("#  "));
     const bool has_value = setting && !line.ends_with(':');
-    const bool is_group = setting && (line == "#server:" || line == "#node:" || line == "#log:");
+    const bool is_group = setting && (line == "#server:" || line == "#node:" || line == "#log:" ||
+                                      line == "#policy:");
     if (has_value || is_group) {
       uncommented += line.substr(1) + "\n";
     }

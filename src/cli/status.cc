@@ -69,6 +69,11 @@ void ShowStatus(Invocation& invocation, const Json& status, const std::string& s
                                  {"behind", "events behind"},
                                  {"silent_nodes", "silent nodes"},
                                  {"not_kept", "failed sign-ins only counted"}}));
+  facts.Add("Telemetry", Counts(status, "telemetry",
+                                {{"blind_percent", "% of GPUs without readings"},
+                                 {"waiting", "records on their way"},
+                                 {"dropped", "dropped"},
+                                 {"missing", "missing"}}));
   if (const Json* policy = Field(status, "policy")) {
     facts.Add("Policy", TextOf(*policy, "tenants") + " tenants, " + TextOf(*policy, "principals") +
                             " principals, digest " + TextOf(*policy, "digest").substr(0, 12));

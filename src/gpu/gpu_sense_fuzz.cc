@@ -11,6 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace ringfence;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   (void)gpu::LeaseOfCgroup(text);
+  (void)gpu::ParseXidLine(text);
   const auto line = gpu::ParseSensorLine(text);
   if (line.has_value()) {
     const std::string written = gpu::SensorLineToText(*line);

@@ -1,6 +1,7 @@
 #include "gpu/readings.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "gpu/limits.h"
 
@@ -157,6 +158,33 @@ Result<SensorLine> ParseSensorLine(std::string_view text) {
     }
   }
   RINGFENCE_TRY(reader.Finish());
+  return line;
+}
+
+std::optional<XidLine> ParseXidLine(std::string_view text) {
+  constexpr std::string_view kBegin = "NVRM: Xid (";
+  const std::size_t at = text.find(kBegin);
+  if (at == std::string_view::npos) {
+    return std::nullopt;
+  }
+  text.remove_prefix(at + kBegin.size());
+  if (text.starts_with("PCI:")) {
+    text.remove_prefix(4);
+  }
+  const std::size_t end = text.find("): ");
+  constexpr std::size_t kAddress = 10;  // 0000:10:1c
+  if (end == std::string_view::npos || end < kAddress) {
+    return std::nullopt;
+  }
+  XidLine line;
+  line.pci_address = std::string(text.substr(0, kAddress));
+  const std::string_view number = text.substr(end + 3);
+  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), line.xid);
+  if (parsed.ec != std::errc() || line.xid == 0 || line.xid > 99999) {
+    return std::nullopt;
+  }
+  std::transform(line.pci_address.begin(), line.pci_address.end(), line.pci_address.begin(),
+                 [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
   return line;
 }
 

@@ -99,6 +99,13 @@ std::string SensorLineToText(const SensorLine& line);  // without its end
 // kInvalidArgument for what no sensor writes.
 Result<SensorLine> ParseSensorLine(std::string_view text);
 
+// "NVRM: Xid (PCI:0000:10:1c): 63, pid=..." of the kernel's log; older drivers write no "PCI:".
+struct XidLine {
+  std::string pci_address;  // "0000:10:1c"
+  std::uint32_t xid = 0;
+};
+std::optional<XidLine> ParseXidLine(std::string_view text);
+
 // The lease in "/ringfence/NODE/LEASE[/...]" of a process's /proc/PID/cgroup; empty: none.
 std::string LeaseOfCgroup(std::string_view cgroup_file);
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <condition_variable>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "gpu/limits.h"
 #include "gpu/nvml_readings_abi.h"
 #include "os/file.h"
+#include "os/kernel_log.h"
 
 namespace ringfence::gpu {
 namespace {
@@ -26,6 +28,9 @@ constexpr int kUncorrected = 1;
 constexpr int kAggregate = 1;  // since the card was made
 constexpr std::size_t kProcFileBytesMax = 16 * 1024;
 constexpr double kKbPerMib = 1048.576;
+// NVML and the kernel's log tell of the same XID within this time.
+constexpr std::chrono::seconds kSameXid{2};
+constexpr Milliseconds kLogLook{200};
 
 struct Nvml {
   Library library;
@@ -46,8 +51,15 @@ ProcessReading WhoIs(const nvml::ProcessInfo& info) {
   process.pid = info.pid;
   process.memory_bytes = info.used_memory == ~0ULL ? 0 : info.used_memory;
   const std::string folder = "/proc/" + std::to_string(info.pid);
-  if (const auto name = os::ReadText(folder + "/comm", 64); name.has_value()) {
-    std::string plain = name->substr(0, name->find('\n'));
+  // Its own name for itself first: the kernel cuts its one at 15 bytes, and has a number where a
+  // program was started by descriptor.
+  auto name = os::ReadText(folder + "/cmdline", kProcFileBytesMax);
+  if (!name.has_value() || name->empty() || name->front() == '\0') {
+    name = os::ReadText(folder + "/comm", 64);
+  }
+  if (name.has_value()) {
+    std::string plain = name->substr(0, name->find_first_of(std::string_view("\0\n", 2)));
+    plain = plain.substr(plain.rfind('/') + 1).substr(0, 64);
     std::replace_if(plain.begin(), plain.end(), [](char c) { return c < 0x20 || c == 0x7f; }, '?');
     process.name = IsUtf8(plain) ? plain : "?";
   }
@@ -63,6 +75,14 @@ class Card {
  public:
   Card(std::shared_ptr<const Nvml> nvml, nvml::Device device, std::string uuid)
       : nvml_(std::move(nvml)), device_(device), uuid_(std::move(uuid)) {
+    nvml::PciInfo pci{};
+    if (nvml_->base.nvmlDeviceGetPciInfo_v3 != nullptr &&
+        nvml_->base.nvmlDeviceGetPciInfo_v3(device_, &pci) == nvml::kSuccess) {
+      std::array<char, 32> text{};
+      (void)std::snprintf(text.data(), text.size(), "%04x:%02x:%02x", pci.domain, pci.bus,
+                          pci.device);
+      pci_address_ = text.data();
+    }
     const auto& more = nvml_->more;
     nvml::GpmSupport support{1, 0};
     gpm_ = more.nvmlGpmQueryDeviceSupport != nullptr && more.nvmlGpmSampleAlloc != nullptr &&
@@ -83,6 +103,7 @@ class Card {
 
   const std::string& uuid() const { return uuid_; }
   nvml::Device device() const { return device_; }
+  const std::string& pci_address() const { return pci_address_; }  // as the kernel writes it
 
   // The card's own thread. False: it is gone; `why` says how.
   bool Read(Reading& reading, std::string& why) {
@@ -259,6 +280,7 @@ class Card {
   const std::shared_ptr<const Nvml> nvml_;
   const nvml::Device device_;
   const std::string uuid_;
+  std::string pci_address_;
   bool gpm_ = false;
   bool sampled_ = false;  // samples_[1] holds one
   std::array<nvml::GpmSample, 2> samples_ = {nullptr, nullptr};
@@ -360,16 +382,21 @@ class NvmlSensor final : public Sensor {
   bool WaitForEvents(steady_clock::time_point until,
                      const std::function<bool(const SensorLine&)>& say) {
     for (;;) {
-      const auto left = std::chrono::ceil<Milliseconds>(until - steady_clock::now()).count();
+      if (!SayKernelLog(say)) {
+        return false;
+      }
+      auto left = std::chrono::ceil<Milliseconds>(until - steady_clock::now()).count();
       if (left <= 0) {
         return true;
       }
+      const bool part = options_.kernel_log >= 0 && left > kLogLook.count();
+      left = part ? kLogLook.count() : left;
       nvml::EventData data{};
       const Return code = events_ == nullptr ? nvml::kNotSupported
                                              : nvml_->more.nvmlEventSetWait_v2(
                                                    events_, &data, static_cast<unsigned int>(left));
       if (code == nvml::kTimedOut) {
-        return true;
+        continue;
       }
       if (code != nvml::kSuccess) {  // such as a lost card: readings say more
         std::this_thread::sleep_until(until);
@@ -381,13 +408,57 @@ class NvmlSensor final : public Sensor {
           data.data > 99999) {
         continue;
       }
-      GpuFault fault{(*card)->uuid(), FaultKind::kXid, static_cast<std::uint32_t>(data.data),
-                     "NVML event: Xid " + std::to_string(data.data)};
-      if (!say({Now(), {}, fault})) {
+      if (!SayXid(**card, static_cast<std::uint32_t>(data.data),
+                  "NVML event: Xid " + std::to_string(data.data), Source::kNvml, say)) {
         return false;
       }
     }
   }
+
+  bool SayKernelLog(const std::function<bool(const SensorLine&)>& say) {
+    constexpr int kMessagesMax = 1000;  // in one look
+    for (int i = 0; options_.kernel_log >= 0 && i < kMessagesMax; ++i) {
+      const auto text = os::NextKernelMessage(options_.kernel_log);
+      if (!text.has_value()) {
+        break;
+      }
+      const auto line = ParseXidLine(*text);
+      const auto card = std::find_if(cards_.begin(), cards_.end(), [&](const auto& one) {
+        return line.has_value() && one->pci_address() == line->pci_address;
+      });
+      if (card != cards_.end() &&
+          !SayXid(**card, line->xid, IsUtf8(*text) ? *text : "", Source::kKernel, say)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Of NVML and the kernel's log, whichever comes first is believed; the other's word on the same
+  // is no second XID.
+  enum class Source : std::uint8_t { kNvml, kKernel };
+  bool SayXid(const Card& card, std::uint32_t xid, const std::string& why, Source source,
+              const std::function<bool(const SensorLine&)>& say) {
+    const auto now = steady_clock::now();
+    std::erase_if(xids_, [&](const SaidXid& said) { return now - said.when > kSameXid; });
+    const auto twin = std::find_if(xids_.begin(), xids_.end(), [&](const SaidXid& said) {
+      return said.uuid == card.uuid() && said.xid == xid && said.source != source;
+    });
+    if (twin != xids_.end()) {
+      xids_.erase(twin);
+      return true;
+    }
+    if (options_.kernel_log >= 0) {
+      xids_.push_back({card.uuid(), xid, source, now});
+    }
+    return say({Now(), {}, GpuFault{card.uuid(), FaultKind::kXid, xid, why}});
+  }
+  struct SaidXid {
+    std::string uuid;
+    std::uint32_t xid = 0;
+    Source source = Source::kNvml;
+    steady_clock::time_point when;
+  };
 
   bool SayFaults(const std::function<bool(const SensorLine&)>& say) {
     const auto now = steady_clock::now();
@@ -435,6 +506,7 @@ class NvmlSensor final : public Sensor {
   const std::shared_ptr<Desk> desk_ = std::make_shared<Desk>();
   nvml::EventSet events_ = nullptr;
   std::map<std::string, FaultKind> said_;
+  std::vector<SaidXid> xids_;  // of the last moment
 };
 
 }  // namespace

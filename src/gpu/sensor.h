@@ -16,6 +16,7 @@ namespace ringfence::gpu {
 struct SensorOptions {
   std::string driver_root;
   Milliseconds every = std::chrono::seconds(1);
+  int kernel_log = -1;  // of os::OpenKernelLog, or any that reads as one; -1: none
   Milliseconds hung_after = std::chrono::seconds(10);  // a card that has not answered for so long
 };
 

@@ -7,6 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "gpu/simulated_test_root.h"
+#include "os/file.h"
+#include "os/memory_file.h"
+#include "os/socket_pair.h"
 
 namespace ringfence::gpu {
 namespace {
@@ -28,7 +31,7 @@ void RunUntil(Sensor& sensor, const std::function<bool(const SensorLine&)>& seen
 }
 
 std::unique_ptr<Sensor> Open(const SimulatedTestRoot& root) {
-  auto sensor = Sensor::Open({root.path(), std::chrono::milliseconds(10), Milliseconds(300)});
+  auto sensor = Sensor::Open({root.path(), std::chrono::milliseconds(10), -1, Milliseconds(300)});
   EXPECT_TRUE(sensor.has_value());
   return std::move(*sensor);
 }
@@ -84,6 +87,30 @@ TEST(Sensor, TellsOfAnXidAtItsTimeAndFollowsAScenarioThatIsWrittenAnew) {
   EXPECT_EQ(xids, (std::vector<std::uint32_t>{31, 79}));
 }
 
+TEST(Sensor, TheKernelsLogIsEvidenceAndSaysNothingTwice) {
+  SimulatedTestRoot root(R"({"gpus":[{},{}]})");
+  os::Pipe log = os::MakePipe().value();
+  ASSERT_TRUE(os::SetNonBlocking(log.read.get(), true).has_value());
+  auto sensor =
+      Sensor::Open({root.path(), std::chrono::milliseconds(10), log.read.get(), Milliseconds(300)});
+  ASSERT_TRUE(sensor.has_value());
+  RunUntil(**sensor, [](const SensorLine& line) { return line.readings.size() == 2; });
+  ASSERT_TRUE(os::WriteAll(log.write.get(),
+                           AsBytes("4,9,1,-;NVRM: Xid (PCI:0000:02:00): 13, pid=77, name=job\n"))
+                  .has_value());
+  root.Make(R"({"gpus":[{},{"timeline":[{"after_ms":50,"xid":13},{"after_ms":60,"xid":31}]}]})");
+  std::vector<std::string> seen;
+  RunUntil(**sensor, [&](const SensorLine& line) {
+    if (line.fault.has_value()) {
+      EXPECT_EQ(line.fault->uuid, kSecond);
+      seen.push_back(std::to_string(line.fault->xid) + " " + line.fault->why);
+    }
+    return !seen.empty() && seen.back().starts_with("31");
+  });
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0], "13 NVRM: Xid (PCI:0000:02:00): 13, pid=77, name=job");
+}
+
 TEST(Sensor, ALostAndAHungCardAreToldOfOnceAndTheOthersAreReadOn) {
   for (const auto& [member, kind] : {std::pair(R"("lost":true)", FaultKind::kLost),
                                      std::pair(R"("hang":true)", FaultKind::kHung)}) {
@@ -123,6 +150,20 @@ TEST(Readings, WhatNoSensorWritesIsRefused) {
                            R"({"time":1,"fault":{"gpu":"a","kind":"xid"},"readings":[]})",
                            R"({"time":1,"readings":[],"more":1})"}) {
     EXPECT_FALSE(ParseSensorLine(text).has_value()) << text;
+  }
+}
+
+TEST(Readings, XidsAreReadFromTheKernelsLog) {
+  const auto now = ParseXidLine("NVRM: Xid (PCI:0000:10:1C): 63, pid=1234, name=x, Row Remapper");
+  ASSERT_TRUE(now.has_value());
+  EXPECT_EQ(now->pci_address, "0000:10:1c");
+  EXPECT_EQ(now->xid, 63U);
+  EXPECT_EQ(ParseXidLine("[12.1] NVRM: Xid (0000:01:00): 79, GPU has fallen off the bus.")->xid,
+            79U);
+  for (const char* text :
+       {"", "NVRM: Xid (", "NVRM: Xid (PCI:0000:10:1c): x", "NVRM: Xid (short): 3",
+        "NVRM: Xid (PCI:0000:10:1c): 0", "usb 1-1: new device"}) {
+    EXPECT_FALSE(ParseXidLine(text).has_value()) << text;
   }
 }
 

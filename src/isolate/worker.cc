@@ -28,6 +28,7 @@ struct WorkerTask {
   std::vector<gpu::DeviceNode> nodes;  // for a real driver
   std::vector<std::string> stand_ins;  // file names for a simulated one
   std::vector<std::string> give;       // host paths of simulated memory
+  int kernel_log = -1;
 };
 
 std::string DriverRootInside(const WorkerPlace& place) {
@@ -179,6 +180,9 @@ Result<StartedWorker> Start(const WorkerPlace& place, const WorkerTask& task) {
   spawn.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", "CUDA_CACHE_DISABLE=1",
                        "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
   spawn.fds = {{out.write.get(), 1}};
+  if (task.kernel_log >= 0) {
+    spawn.fds.emplace_back(task.kernel_log, 3);
+  }
   spawn.new_session = true;
   spawn.parent_death_signal = kSigKill;
   spawn.before_exec = [&place, &task] { return Confine(place, task); };
@@ -218,6 +222,10 @@ std::vector<std::string> GivenPaths(const gpu::DriverFiles& files) {
 Result<StartedWorker> StartOnAll(const WorkerPlace& place, const char* command) {
   WorkerTask task;
   task.arguments = {"ringfence-worker", command, "--driver-root", DriverRootInside(place)};
+  if (std::string_view(command) == "sense" && place.kernel_log >= 0) {
+    task.kernel_log = place.kernel_log;
+    task.arguments.insert(task.arguments.end(), {"--kernel-log", "3"});
+  }
   const std::vector<std::uint32_t> minors = MinorsBeneath(place.driver_root);
   task.stand_ins = StandIns(minors);
   if (!gpu::IsSimulatedRoot(place.driver_root)) {

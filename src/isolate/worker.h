@@ -25,6 +25,7 @@ struct WorkerPlace {
   std::string run_folder;  // the jailer's tmpfs; used with kAll
   unsigned uid = 0;        // of workers; used unless kSameUser
   WorkerWalls walls = WorkerWalls::kSameUser;
+  int kernel_log = -1;  // the kernel's log, open, for the sensor; -1: it may not be read
 };
 
 struct StartedWorker {

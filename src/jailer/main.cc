@@ -16,6 +16,7 @@
 #include "os/cgroup.h"
 #include "os/file.h"
 #include "os/identity.h"
+#include "os/kernel_log.h"
 #include "os/log.h"
 #include "os/log_format.h"
 #include "os/mount.h"
@@ -97,6 +98,8 @@ Result<Agent> FindAgent(const Options& options, int signals, const Identity& ide
 }
 
 Result<int> Serve(Options options) {
+  // While we still may. The sensor gets it, and goes without where the kernel says no.
+  const auto kernel_log = os::OpenKernelLog();
   RINGFENCE_TRY(Harden());
   RINGFENCE_TRY(os::MakeDirs(options.state, 0700));
   RINGFENCE_TRY(os::ChangeMode(options.state, 0700));
@@ -112,6 +115,7 @@ Result<int> Serve(Options options) {
   std::vector<std::string> missing = isolate::MissingForBoxes({options.init, options.worker});
   isolate::WorkerPlace workers{options.worker, options.driver_root, kRunFolder,
                                options.uid_base - 1, isolate::WorkerWalls::kSameUser};
+  workers.kernel_log = kernel_log.has_value() ? kernel_log->get() : -1;
   isolate::BoxPlace place;
   place.init = options.init;
   place.probe = BesideWorker(options, "ringfence-probe");

@@ -51,10 +51,21 @@ Error WhyNot(std::uint32_t wanted, const std::vector<Room>& rooms, const Fleet& 
     }
   }
   for (const auto& [node, why] : fleet.barred) {
-    unfit += "; node " + node + " may not be shared now: " + why;
+    const auto free = static_cast<std::size_t>(
+        std::count_if(fleet.gpus.begin(), fleet.gpus.end(), [&, &name = node](const auto& gpu) {
+          return gpu.node == name && gpu.state == model::GpuState::kFree;
+        }));
+    unfit += "; node " + node + " may not be shared now" +
+             (free == 0 ? ""
+                        : ", though " + Count(free, "GPU") + " there " +
+                              (free == 1 ? "is" : "are") + " free") +
+             ": " + why;
   }
   for (const std::string& node : fleet.lacking) {
     unfit += "; node " + node + " does not have the image";
+  }
+  if (fleet.earliest_release.has_value()) {
+    unfit += "; earliest release by " + FormatTime(*fleet.earliest_release);
   }
   return Error{Code::kUnavailable,
                "no node has " + Count(wanted, "free GPU") + " now (at most " +

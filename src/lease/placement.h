@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ struct Fleet {
   std::vector<model::Gpu> gpus;
   // Nodes that the tenant may not share with whoever is there now, and why (BarredNodes).
   std::map<std::string, std::string> barred;
-  std::set<std::string> lacking;  // nodes that do not have the image that was asked for
+  std::set<std::string> lacking;              // nodes that do not have the image that was asked for
+  std::optional<Timestamp> earliest_release;  // of a lease that runs; for the explanation
   Timestamp now;
 };
 

@@ -9,9 +9,9 @@
 namespace ringfence::model {
 namespace {
 
-constexpr std::array<std::string_view, 9> kStateNames = {
-    "requested", "admitted",  "placed", "preparing",   "active",
-    "ending",    "scrubbing", "closed", "quarantined",
+constexpr std::array<std::string_view, 10> kStateNames = {
+    "requested", "admitted", "queued",    "placed", "preparing",
+    "active",    "ending",   "scrubbing", "closed", "quarantined",
 };
 
 // Bit n: the state numbered n may follow.
@@ -24,6 +24,8 @@ constexpr unsigned Followers(LeaseState from) {
     case LeaseState::kRequested:
       return Bit(LeaseState::kAdmitted) | Bit(LeaseState::kClosed);
     case LeaseState::kAdmitted:
+      return Bit(LeaseState::kQueued) | Bit(LeaseState::kPlaced) | Bit(LeaseState::kClosed);
+    case LeaseState::kQueued:
       return Bit(LeaseState::kPlaced) | Bit(LeaseState::kClosed);
     case LeaseState::kPlaced:
       return Bit(LeaseState::kPreparing) | Bit(LeaseState::kEnding) | Bit(LeaseState::kClosed) |
@@ -184,8 +186,8 @@ Result<LeaseState> ParseLeaseState(std::string_view text) {
     }
   }
   return Error{Code::kInvalidArgument, "unknown lease state",
-               "the states are requested, admitted, placed, preparing, active, ending, scrubbing, "
-               "closed, quarantined",
+               "the states are requested, admitted, queued, placed, preparing, active, ending, "
+               "scrubbing, closed, quarantined",
                "state"};
 }
 
@@ -235,6 +237,10 @@ Status LeaseRequest::Validate() const {
   RINGFENCE_TRY(
       ValidateNumber("cpu", cpu_millis_max, kCpuMillisMin, kCpuMillisMax, "thousandths of a core"));
   RINGFENCE_TRY(ValidateNumber("pids", pids_max, kPidsMin, kPidsMax, "processes"));
+  if (wait > kWaitMax) {
+    return Wrong("wait", "wait is longer than " + FormatDuration(kWaitMax),
+                 "wait for at most " + FormatDuration(kWaitMax));
+  }
   if (timeout < kTimeoutMin || timeout > kTimeoutMax) {
     return Wrong("timeout", "timeout is " + std::to_string(timeout.count()) + " ms, out of range",
                  "ask for a time from " + FormatDuration(kTimeoutMin) + " to " +

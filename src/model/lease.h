@@ -21,6 +21,7 @@ namespace ringfence::model {
 enum class LeaseState {
   kRequested,
   kAdmitted,
+  kQueued,  // waits for room
   kPlaced,
   kPreparing,
   kActive,
@@ -59,6 +60,7 @@ inline constexpr std::uint32_t kPidsMin = 32;  // a shell pipeline and its runti
 inline constexpr std::uint32_t kPidsMax = 65536;
 inline constexpr Milliseconds kTimeoutMin = std::chrono::seconds(1);
 inline constexpr Milliseconds kTimeoutMax = std::chrono::hours(30 * 24);
+inline constexpr Milliseconds kWaitMax = std::chrono::hours(7 * 24);
 
 // What a principal asks for. Valid once created.
 struct LeaseRequest {
@@ -71,6 +73,8 @@ struct LeaseRequest {
   std::uint32_t cpu_millis_max = 1000;
   std::uint32_t pids_max = 512;
   Milliseconds timeout = std::chrono::hours(2);
+  Milliseconds wait{0};   // how long it may wait for room; 0: now or never
+  bool attended = false;  // whoever asked waits with it: once gone, so is the request
   BoxRequest box;
   // Then the command and the tenant are the probe's.
   std::optional<ProbeRequest> probe;

@@ -13,15 +13,16 @@ namespace ringfence::model {
 namespace {
 
 constexpr LeaseState kStates[] = {
-    LeaseState::kRequested, LeaseState::kAdmitted, LeaseState::kPlaced,
-    LeaseState::kPreparing, LeaseState::kActive,   LeaseState::kEnding,
-    LeaseState::kScrubbing, LeaseState::kClosed,   LeaseState::kQuarantined,
+    LeaseState::kRequested, LeaseState::kAdmitted,    LeaseState::kQueued, LeaseState::kPlaced,
+    LeaseState::kPreparing, LeaseState::kActive,      LeaseState::kEnding, LeaseState::kScrubbing,
+    LeaseState::kClosed,    LeaseState::kQuarantined,
 };
 
 TEST(LeaseStateTest, TheWholeTable) {
   const std::map<std::string, std::set<std::string>> followers = {
       {"requested", {"admitted", "closed"}},
-      {"admitted", {"placed", "closed"}},
+      {"admitted", {"queued", "placed", "closed"}},
+      {"queued", {"placed", "closed"}},
       {"placed", {"preparing", "ending", "closed", "quarantined"}},
       {"preparing", {"active", "ending", "quarantined"}},
       {"active", {"ending", "quarantined"}},
@@ -38,7 +39,7 @@ TEST(LeaseStateTest, TheWholeTable) {
       allowed += expected ? 1 : 0;
     }
   }
-  EXPECT_EQ(allowed, 19);
+  EXPECT_EQ(allowed, 22);
 }
 
 TEST(LeaseStateTest, NothingThatHeldAGpuClosesUnscrubbed) {

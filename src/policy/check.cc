@@ -29,7 +29,12 @@ class Checker {
     CheckTenants();
     CheckBindings();
     CheckDuties(draft_, problems_);
-    CheckBoundaries();
+    CheckBoundaries(
+        draft_,
+        [this](const DraftHead& head, const DraftTenantRef& ref, std::string_view field) {
+          return CheckTenantRef(head, ref, field);
+        },
+        problems_);
     CheckQuotas();
     CheckNetworkRules();
     for (const DraftBoxRule& rule : draft_.box_rules) {
@@ -161,41 +166,6 @@ class Checker {
             principal->text + " is bound to " + role->text + " at " + tenant.path->text() +
                 " already, at " + Where(at->second),
             "remove one of the two");
-      }
-    }
-  }
-
-  void CheckBoundaries() {
-    std::map<std::pair<std::string_view, std::string_view>, const DraftBoundary*> first;
-    for (const DraftBoundary& boundary : draft_.boundaries) {
-      const bool a_known = CheckTenantRef(boundary.head, boundary.a, "spec.between");
-      const bool b_known = CheckTenantRef(boundary.head, boundary.b, "spec.between");
-      if (!a_known || !b_known) {
-        continue;
-      }
-      const model::TenantPath& a = *boundary.a.path;
-      const model::TenantPath& b = *boundary.b.path;
-      if (a.Contains(b) || b.Contains(a)) {
-        Add(boundary.head, boundary.a.line, "spec.between",
-            a == b
-                ? Quoted(a.text()) + " is there twice"
-                : "one of " + Quoted(a.text()) + " and " + Quoted(b.text()) + " contains the other",
-            "name two tenants of which neither contains the other");
-        continue;
-      }
-      const std::pair<std::string_view, std::string_view> pair =
-          std::minmax({std::string_view(a.text()), std::string_view(b.text())});
-      const auto [at, fresh] = first.emplace(pair, &boundary);
-      if (!fresh) {
-        const auto& other = at->second->least;
-        const bool same = other == boundary.least;
-        Add(boundary.head, boundary.head.source.line, "spec.between",
-            "a second boundary between " + Quoted(pair.first) + " and " + Quoted(pair.second) +
-                (other.has_value() && !same
-                     ? " contradicts the one at " + Where(at->second->head.source) +
-                           ", which says " + std::string(Name(*other))
-                     : "; the first is at " + Where(at->second->head.source)),
-            "keep one of the two");
       }
     }
   }

@@ -88,7 +88,15 @@ DraftTenantRef ReadTenantRef(YamlReader& spec, bool root_allowed,
 }
 
 void ReadTenant(DraftHead head, YamlReader& metadata, YamlReader& spec, Draft& draft) {
-  DraftTenant tenant{std::move(head), std::nullopt, ReadDisplayName(spec)};
+  DraftTenant tenant{std::move(head), std::nullopt, ReadDisplayName(spec), {}};
+  if (const auto text = spec.TextIfGiven("classification", kClassificationBytesMax)) {
+    if (IsNameOf(text->text, "-")) {
+      tenant.classification = text->text;
+    } else {
+      spec.Problem("classification", text->line, "\"" + text->text + "\" is no classification",
+                   "use up to 40 of a-z, 0-9 and '-', such as restricted");
+    }
+  }
   if (!tenant.head.name.empty()) {
     tenant.path = ToPath(metadata, "name", YamlText{tenant.head.name, tenant.head.name_line});
   }
@@ -145,27 +153,6 @@ void ReadBinding(DraftHead head, YamlReader& spec, Draft& draft, YamlProblems& p
   binding.when = ReadCondition(spec, binding.head.source.file, problems);
   binding.tenant = ReadTenantRef(spec, true);
   draft.bindings.push_back(std::move(binding));
-}
-
-void ReadBoundary(DraftHead head, YamlReader& spec, Draft& draft) {
-  DraftBoundary boundary{std::move(head), {}, {}, std::nullopt};
-  if (const auto between = spec.Texts("between", 2, 2); between.size() == 2) {
-    boundary.a = {ToPath(spec, "between", between[0]), between[0].line};
-    boundary.b = {ToPath(spec, "between", between[1]), between[1].line};
-  }
-  if (const auto least = spec.Text("least")) {
-    Result<model::IsolationClass> parsed = model::ParseIsolationClass(least->text);
-    if (!parsed.has_value()) {
-      spec.Problem("least", least->line, parsed.error().message, parsed.error().hint);
-    } else if (*parsed == model::IsolationClass::kMps) {
-      spec.Problem("least", least->line,
-                   "mps keeps no memory private, so it is no boundary between two tenants",
-                   "write time or stronger");
-    } else {
-      boundary.least = *parsed;
-    }
-  }
-  draft.boundaries.push_back(std::move(boundary));
 }
 
 void ReadQuota(DraftHead head, YamlReader& spec, Draft& draft) {

@@ -3,6 +3,7 @@
 // What the files of a policy folder say, read one by one and not yet held against each other.
 // Internal to policy/.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace ringfence::policy {
 inline constexpr std::string_view kApiVersion = "ringfence.dev/v1";
 inline constexpr std::uint32_t kQuotaGpusMax = 1'000'000;
 inline constexpr std::size_t kNameBytesMax = 128;
+inline constexpr std::size_t kClassificationBytesMax = 40;
 
 // What every document has. `name` is empty when it could not be read: that was a problem already,
 // and later checks pass over it, so that one mistake gives one line.
@@ -33,6 +35,7 @@ struct DraftTenant {
   DraftHead head;
   std::optional<model::TenantPath> path;
   std::string display_name;
+  std::string classification;
 };
 struct DraftPrincipal {
   DraftHead head;
@@ -53,9 +56,15 @@ struct DraftBinding {
 };
 struct DraftBoundary {
   DraftHead head;
-  DraftTenantRef a;
+  BoundaryScope scope = BoundaryScope::kPair;
+  bool scope_known = false;  // it could be read
+  DraftTenantRef a;          // of kPair and kTenant
   DraftTenantRef b;
+  std::optional<wire::YamlText> classification;
   std::optional<model::IsolationClass> least;
+  bool never_together = false;
+  bool nvlink_one_tenant = false;
+  std::optional<Milliseconds> proven_within;
 };
 struct DraftQuota {
   DraftHead head;
@@ -112,6 +121,13 @@ struct Draft {
 // Adds one document of `file` to the draft; what is wrong with it goes to `problems`.
 void ReadDocument(const wire::YamlNode& document, const std::string& file, Draft& draft,
                   wire::YamlProblems& problems);
+
+void ReadBoundary(DraftHead head, wire::YamlReader& spec, Draft& draft);
+Boundary BoundaryOf(DraftBoundary&& draft);  // of one without problems
+// Whether a reference names a declared tenant; if not, that is a problem now.
+using KnowsTenant =
+    std::function<bool(const DraftHead& head, const DraftTenantRef& ref, std::string_view field)>;
+void CheckBoundaries(const Draft& draft, const KnowsTenant& knows, wire::YamlProblems& problems);
 
 // The spec of a NetworkRule.
 void ReadNetworkRule(DraftHead head, wire::YamlReader& spec, Draft& draft,

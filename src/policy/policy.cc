@@ -108,8 +108,9 @@ Policy::~Policy() = default;
 
 void Policy::Tables::Fill(Draft& draft) {
   for (DraftTenant& tenant : draft.tenants) {
-    tenants.emplace(*tenant.path, Tenant{*tenant.path, std::move(tenant.display_name),
-                                         std::move(tenant.head.source)});
+    tenants.emplace(*tenant.path,
+                    Tenant{*tenant.path, std::move(tenant.display_name),
+                           std::move(tenant.classification), std::move(tenant.head.source)});
   }
   for (DraftPrincipal& principal : draft.principals) {
     principals.emplace(principal.head.name, Principal{principal.head.name, principal.service,
@@ -124,8 +125,7 @@ void Policy::Tables::Fill(Draft& draft) {
                   Role{role.head.name, std::move(role.allows), std::move(role.head.source)});
   }
   for (DraftBoundary& boundary : draft.boundaries) {
-    boundaries.push_back(Boundary{*boundary.a.path, *boundary.b.path, *boundary.least,
-                                  std::move(boundary.head.source)});
+    boundaries.push_back(BoundaryOf(std::move(boundary)));
   }
   for (DraftQuota& quota : draft.quotas) {
     quota_of.emplace(quota.tenant.path->text(), quotas.size());
@@ -273,7 +273,7 @@ std::vector<const Binding*> Policy::BindingsOf(std::string_view principal) const
   return bindings;
 }
 
-std::vector<Boundary> Policy::boundaries() const { return tables_->boundaries; }
+const std::vector<Boundary>& Policy::boundaries() const { return tables_->boundaries; }
 std::vector<Quota> Policy::quotas() const { return tables_->quotas; }
 const std::vector<NetworkRule>& Policy::network_rules() const { return tables_->network_rules; }
 const std::vector<BoxException>& Policy::exceptions() const { return tables_->exceptions; }

@@ -15,6 +15,7 @@
 #include "model/isolation.h"
 #include "model/tenant.h"
 #include "policy/authorizer.h"
+#include "policy/boundary_rule.h"
 #include "policy/box_rule.h"
 #include "policy/case.h"
 #include "policy/condition.h"
@@ -29,6 +30,7 @@ class Rulebook;
 struct Tenant {
   model::TenantPath path = model::TenantPath::Root();
   std::string display_name;
+  std::string classification;  // may be empty: then that of the tenant above it
   Source source;
 };
 
@@ -52,13 +54,6 @@ struct Binding {
   Source source;
   std::string name = {};
   std::optional<BindingCondition> when = {};
-};
-
-struct Boundary {  // the least class between two tenants; see ARCHITECTURE's defaults
-  model::TenantPath a = model::TenantPath::Root();
-  model::TenantPath b = model::TenantPath::Root();
-  model::IsolationClass least = model::IsolationClass::kMig;
-  Source source;
 };
 
 struct Quota {
@@ -87,7 +82,7 @@ class Policy final : public Authorizer {
   std::vector<Role> roles() const;
   std::vector<Binding> bindings() const;
   std::vector<const Binding*> BindingsOf(std::string_view principal) const;
-  std::vector<Boundary> boundaries() const;
+  const std::vector<Boundary>& boundaries() const;  // in the order of the files
   std::vector<Quota> quotas() const;
   const std::vector<NetworkRule>& network_rules() const;  // in the order of the files
   const std::vector<BoxException>& exceptions() const;    // likewise; also those out of force

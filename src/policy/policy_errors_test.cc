@@ -274,17 +274,18 @@ TEST(PolicyErrorsTest, AllErrorsAtOnceSortedAndOneMistakeGivesOneLine) {
   files["b.yaml"] = Doc("Tenant", "acme/ops", "{colour: red}") + "---\n" +
                     Doc("Binding", "b", "{principal: admin, role: develper, tenant: acme/ops}");
   files["a.yaml"] = Doc("Quota", "q", "{tenant: acme/opps, gpus: many}");
-  EXPECT_EQ(Policy::Parse(files).error().message,
-            "a.yaml:4: spec.gpus: must be a whole number from 0 to 1000000\n"
-            "a.yaml:4: spec.tenant: unknown tenant \"acme/opps\" (did you mean \"acme/ops\"?)\n"
-            "b.yaml:4: spec.colour: unknown field (the fields here are displayName)\n"
-            "b.yaml:9: spec.role: unknown role \"develper\" (did you mean \"developer\"?)");
+  EXPECT_EQ(
+      Policy::Parse(files).error().message,
+      "a.yaml:4: spec.gpus: must be a whole number from 0 to 1000000\n"
+      "a.yaml:4: spec.tenant: unknown tenant \"acme/opps\" (did you mean \"acme/ops\"?)\n"
+      "b.yaml:4: spec.colour: unknown field (the fields here are displayName, classification)\n"
+      "b.yaml:9: spec.role: unknown role \"develper\" (did you mean \"developer\"?)");
   // Where one file is no YAML, what would refer into it is not reported too.
   files["base.yaml"] = "a: b: c\n";
   files.erase("a.yaml");
   EXPECT_EQ(
       Policy::Parse(files).error().message,
-      "b.yaml:4: spec.colour: unknown field (the fields here are displayName)\n"
+      "b.yaml:4: spec.colour: unknown field (the fields here are displayName, classification)\n"
       "base.yaml:1: not valid YAML: illegal map value (check indentation, colons and quotes at "
       "and above this line)");
 }

@@ -30,8 +30,10 @@ void CheckWhole(const Policy& policy) {
     RINGFENCE_CHECK(!decision.reason.empty());
   }
   for (const auto& boundary : policy.boundaries()) {
-    RINGFENCE_CHECK(ringfence::policy::LeastBetween(policy, boundary.a, boundary.b).least >=
-                    boundary.least);
+    if (boundary.scope == ringfence::policy::BoundaryScope::kPair) {
+      RINGFENCE_CHECK(ringfence::policy::LeastBetween(policy, boundary.a, boundary.b).least >=
+                      boundary.least);
+    }
   }
   RINGFENCE_CHECK(administered);
 }

@@ -35,7 +35,24 @@ JsonObject ProcessRecord(const std::string& uuid, const gpu::ProcessReading& pro
           {"name", process.name}, {"lease", process.lease}};
 }
 
+JsonObject ChangeRecord(const std::string& uuid, std::int64_t from, std::int64_t to,
+                        Timestamp time) {
+  return {{"kind", "change"}, {"time", time.time_since_epoch().count()},
+          {"gpu", uuid},      {"field", "power_limit"},
+          {"from", from},     {"to", to}};
+}
+
 }  // namespace
+
+std::vector<const gpu::Reading*> Digest::Latest(Milliseconds age) const {
+  std::vector<const gpu::Reading*> readings;
+  for (const auto& [uuid, last] : latest_) {
+    if (last_line_ - last.time <= age) {
+      readings.push_back(&last.reading);
+    }
+  }
+  return readings;
+}
 
 void Digest::Add(const gpu::Reading& reading, const gpu::Reading* before, Sum& sum) {
   ++sum.samples;
@@ -94,7 +111,14 @@ std::vector<JsonObject> Digest::Take(const gpu::SensorLine& line, Milliseconds e
     if (fresh || sum.samples == 0) {
       sum.since = line.time;
     }
-    Add(reading, before == latest_.end() ? nullptr : &before->second, sum);
+    Add(reading, before == latest_.end() ? nullptr : &before->second.reading, sum);
+    if (before != latest_.end()) {
+      const auto& was = before->second.reading.Of(Signal::kPowerLimit);
+      const auto& is = reading.Of(Signal::kPowerLimit);
+      if (was.has_value() && is.has_value() && *was != *is) {
+        records.push_back(ChangeRecord(reading.uuid, *was, *is, line.time));
+      }
+    }
     std::set<std::uint32_t> there;
     for (const gpu::ProcessReading& process : reading.processes) {
       there.insert(process.pid);
@@ -112,7 +136,7 @@ std::vector<JsonObject> Digest::Take(const gpu::SensorLine& line, Milliseconds e
       records.push_back(Close(reading.uuid, sum, line.time));
       sum = {};
     }
-    latest_[reading.uuid] = reading;
+    latest_[reading.uuid] = {reading, line.time};
   }
   return records;
 }

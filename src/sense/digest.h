@@ -20,8 +20,8 @@ class Digest {
  public:
   // Records that the line completes. `every`: how much time one record of readings sums up.
   std::vector<JsonObject> Take(const gpu::SensorLine& line, Milliseconds every);
-  // What each GPU said last, as an array of readings.
-  const std::map<std::string, gpu::Reading>& latest() const { return latest_; }
+  // What each GPU said last, of those that spoke within `age` of the newest line.
+  std::vector<const gpu::Reading*> Latest(Milliseconds age) const;
   Timestamp last_line() const { return last_line_; }
 
  private:
@@ -36,7 +36,11 @@ class Digest {
   static void Add(const gpu::Reading& reading, const gpu::Reading* before, Sum& sum);
   static JsonObject Close(const std::string& uuid, const Sum& sum, Timestamp time);
 
-  std::map<std::string, gpu::Reading> latest_;
+  struct Last {
+    gpu::Reading reading;
+    Timestamp time;
+  };
+  std::map<std::string, Last> latest_;
   std::map<std::string, Sum> sums_;
   std::map<std::string, std::set<std::uint32_t>> processes_;
   Timestamp last_line_{};

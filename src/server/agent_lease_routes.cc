@@ -152,6 +152,7 @@ void AddLeaseOrder(const Core& core, const model::Lease& lease, JsonArray& order
       break;
     case model::LeaseState::kRequested:
     case model::LeaseState::kAdmitted:
+    case model::LeaseState::kQueued:
     case model::LeaseState::kPlaced:
     case model::LeaseState::kActive:
     case model::LeaseState::kClosed:

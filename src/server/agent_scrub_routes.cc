@@ -9,6 +9,7 @@
 #include "lease/life.h"
 #include "os/failpoint.h"
 #include "server/agent_work.h"
+#include "server/queue.h"
 #include "server/routes.h"
 
 namespace ringfence::server {
@@ -206,6 +207,9 @@ Result<net::Response> TakeScrub(const Call& call) {
     call.core.NotifyLease(news.lease);
   }
   call.core.NotifyWork(call.caller.principal);
+  if (why.empty()) {
+    ServeQueueAfter(call.core);
+  }
   return net::Response::OfJson(200, JsonObject{{"clean", why.empty()}});
 }
 

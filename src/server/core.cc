@@ -6,6 +6,7 @@
 #include "crypto/random.h"
 #include "lease/life.h"
 #include "os/log.h"
+#include "server/queue.h"
 #include "store/shared_records.h"
 
 namespace ringfence::server {
@@ -241,6 +242,7 @@ Status Sweep(Core& core) {
     }));
     core.NotifyLease(id);
   }
+  RINGFENCE_TRY(ServeQueue(core));
   return core.database().Write([&](store::Connection& db) -> Status {
     RINGFENCE_TRY(store::ForgetOutput(db, core.Now() - core.keep_output()));
     return store::ForgetAnswers(db, core.Now());

@@ -1,13 +1,17 @@
 // Tenants, nodes and GPUs, as people see them.
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "fleet/node_state.h"
 #include "gpu/readings.h"
 #include "lease/life.h"
 #include "lease/placement.h"
+#include "policy/boundary.h"
+#include "server/proven.h"
 #include "server/routes.h"
+#include "store/proofs.h"
 #include "store/telemetry_records.h"
 #include "wire/node_json.h"
 
@@ -16,7 +20,7 @@ namespace {
 
 constexpr std::size_t kReadingsBytesMax = std::size_t{8} << 20U;
 
-JsonObject ViewOf(const model::Node& node, std::size_t gpus, Timestamp now) {
+JsonObject ViewOf(const model::Node& node, std::size_t gpus, const Proven& proven, Timestamp now) {
   JsonArray missing;
   for (const std::string& what : node.missing) {
     missing.emplace_back(what);
@@ -36,7 +40,11 @@ JsonObject ViewOf(const model::Node& node, std::size_t gpus, Timestamp now) {
                   {"receipt_key", node.receipt_key},
                   {"witness", node.witness_vkey},
                   {"images", wire::NodeImagesToJson(node.images)},
+                  {"proof", proven.grade},
                   {"witnessed_size", static_cast<std::int64_t>(node.witnessed_size)}};
+  if (proven.time.has_value()) {
+    view["proof_time"] = FormatTime(*proven.time);
+  }
   return view;
 }
 
@@ -221,19 +229,52 @@ void ListTenants(const Call& call, const net::Responder& responder) {
   });
 }
 
+// What lies between two tenants, to whoever may see one of them.
+void GetBoundary(const Call& call, const net::Responder& responder) {
+  Answer(responder, [&]() -> Result<net::Response> {
+    const auto policy = call.core.policy();
+    std::vector<model::TenantPath> two;
+    for (const std::string_view name : {"a", "b"}) {
+      auto path = model::TenantPath::Create(call.request.Query(name));
+      if (!path.has_value()) {
+        Error error = path.error();
+        error.field = name;
+        return error;
+      }
+      two.push_back(std::move(path).value());
+    }
+    if (!Decide(call, policy::Action::kTenantRead, two[0]).allowed) {
+      RINGFENCE_TRY(Authorize(call, policy::Action::kTenantRead, two[1]));
+    }
+    for (const model::TenantPath& path : two) {
+      if (policy->FindTenant(path) == nullptr) {
+        return Error{Code::kNotFound, "no tenant \"" + path.text() + "\"",
+                     "`ringfence tenant list` shows them", "tenant"};
+      }
+    }
+    return net::Response::OfJson(
+        200, policy::ToJson(policy::Between(*policy, two[0], two[1]), two[0], two[1]));
+  });
+}
+
 void ListNodes(const Call& call, const net::Responder& responder) {
   Answer(responder, [&]() -> Result<net::Response> {
     std::vector<model::Node> nodes;
     std::vector<model::Gpu> gpus;
+    std::map<std::string, Proven> proven;
     RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
       RINGFENCE_ASSIGN(nodes, call.core.Nodes(db));
       RINGFENCE_ASSIGN(gpus, store::ListGpus(db));
+      for (const model::Node& node : nodes) {
+        RINGFENCE_ASSIGN(const JsonObject document, store::GetProofs(db, node.name));
+        proven[node.name] = ProvenOf(document);
+      }
       return {};
     }));
     return PageThrough(
         call, nodes, [](const model::Node& node) { return node.name; },
         [&](const model::Node& node) {
-          return ViewOf(node, CountOf(gpus, node.name), call.core.Now());
+          return ViewOf(node, CountOf(gpus, node.name), proven[node.name], call.core.Now());
         });
   });
 }
@@ -245,7 +286,8 @@ void GetNode(const Call& call, const net::Responder& responder) {
     RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
       RINGFENCE_ASSIGN(const model::Node node, call.core.NodeNamed(db, name));
       RINGFENCE_ASSIGN(const auto gpus, store::GpusOf(db, name));
-      body = ViewOf(node, CountOf(gpus, name), call.core.Now());
+      RINGFENCE_ASSIGN(const JsonObject document, store::GetProofs(db, name));
+      body = ViewOf(node, CountOf(gpus, name), ProvenOf(document), call.core.Now());
       return {};
     }));
     return net::Response::OfJson(200, body);

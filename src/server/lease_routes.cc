@@ -1,19 +1,17 @@
 // Leases: asking for one, seeing it, ending it, its output and its receipts.
 
 #include <algorithm>
-#include <iterator>
-#include <set>
 
 #include "base/encoding.h"
 #include "crypto/dsse.h"
 #include "crypto/random.h"
-#include "image/reference.h"
 #include "isolate/grant.h"
 #include "lease/life.h"
-#include "lease/placement.h"
 #include "os/failpoint.h"
+#include "server/placing.h"
+#include "server/queue.h"
 #include "server/routes.h"
-#include "store/proofs.h"
+#include "store/queue_records.h"
 #include "wire/lease_json.h"
 
 namespace ringfence::server {
@@ -32,21 +30,34 @@ JsonObject ViewOf(const model::Lease& lease) {
   return wire::LeaseToJson(shown);
 }
 
+// How many come before a lease that waits, itself counted.
+Status AddPosition(Core& core, const model::Lease& lease, JsonObject& view) {
+  if (lease.state != model::LeaseState::kQueued) {
+    return {};
+  }
+  return core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(view["queue_position"], store::QueuePosition(db, lease.id));
+    return {};
+  });
+}
+
 // The same from the stored text, which is written out as it is where nothing is to be hidden. A
 // name in JSON is the only place for these bytes: inside a string the quotes would be escaped.
-Result<net::Response> ViewOfText(const store::LeaseText& text) {
+Result<net::Response> ViewOfText(Core& core, const store::LeaseText& text) {
   constexpr std::string_view kName = "\"env\":";
   constexpr std::string_view kNothing = "{}";
   const std::size_t at = text.json.find(kName);
   net::Response response;
-  if (at != std::string::npos &&
+  if (at != std::string::npos && text.state != Name(model::LeaseState::kQueued) &&
       text.json.compare(at + kName.size(), kNothing.size(), kNothing) == 0) {
     response.body = text.json;
     return response;
   }
   RINGFENCE_ASSIGN(const Json json, ParseJson(text.json, wire::kLeaseJsonBytesMax));
   RINGFENCE_ASSIGN(const model::Lease lease, wire::LeaseFromJson(json));
-  return net::Response::OfJson(200, ViewOf(lease));
+  JsonObject view = ViewOf(lease);
+  RINGFENCE_TRY(AddPosition(core, lease, view));
+  return net::Response::OfJson(200, view);
 }
 
 // Reads a lease and asks policy; ids cannot be guessed, so that one exists may be known.
@@ -87,90 +98,6 @@ Status KnownTenant(const Call& call, const model::TenantPath& tenant, policy::Ac
                "tenant"};
 }
 
-// The digest of the image that is asked for, found once: from here on the lease means these bytes.
-Result<std::string> ResolveImage(const std::vector<model::Node>& nodes,
-                                 const image::Reference& reference) {
-  if (reference.pinned()) {
-    return reference.digest;
-  }
-  std::set<std::string> digests;
-  for (const model::Node& node : nodes) {
-    for (const model::NodeImage& one : node.images) {
-      for (const std::string& name : {reference.name, reference.name + ":latest"}) {
-        if (std::find(one.names.begin(), one.names.end(), name) != one.names.end()) {
-          digests.insert(one.digest);
-        }
-      }
-    }
-  }
-  if (digests.empty()) {
-    return Error{Code::kNotFound, "no node has an image named \"" + reference.name + "\"",
-                 "on the node, as root: `ringfence image import REF --name " + reference.name + "`",
-                 "image"};
-  }
-  if (digests.size() > 1) {
-    return Error{Code::kConflict,
-                 "nodes have different images named \"" + reference.name +
-                     "\": " + *digests.begin() + " and " + *std::next(digests.begin()),
-                 "name it by digest: --image " + reference.name + "@" + *digests.begin(), "image"};
-  }
-  return *digests.begin();
-}
-
-// Fills `digest` and who of the fleet lacks it.
-Status FindImage(const Call& call, const model::LeaseRequest& request, lease::Fleet& fleet,
-                 std::string& digest) {
-  const std::string& wanted = request.box.image;
-  image::Reference reference;
-  if (!wanted.empty()) {
-    RINGFENCE_ASSIGN(reference, image::ParseReference(wanted));
-  }
-  RINGFENCE_TRY(
-      policy::CheckBox(*call.core.policy(), request.tenant, request.box, reference.pinned()));
-  if (!request.box.exception.empty()) {
-    RINGFENCE_TRY(policy::FindException(*call.core.policy(), request.tenant, request.box.exception,
-                                        call.core.Now()));
-  }
-  if (wanted.empty()) {
-    return {};
-  }
-  RINGFENCE_ASSIGN(digest, ResolveImage(fleet.nodes, reference));
-  for (const model::Node& node : fleet.nodes) {
-    const bool has = std::any_of(node.images.begin(), node.images.end(),
-                                 [&](const auto& one) { return one.digest == digest; });
-    if (!has) {
-      fleet.lacking.insert(node.name);
-    }
-  }
-  if (fleet.lacking.size() == fleet.nodes.size() && !fleet.nodes.empty()) {
-    return Error{Code::kFailedPrecondition, "no node has the image " + digest,
-                 "on the node, as root: `ringfence image import REF`; it is there some seconds "
-                 "later",
-                 "image"};
-  }
-  return {};
-}
-
-Result<lease::Placement> PlaceInside(const Call& call, store::Connection& db,
-                                     const model::LeaseRequest& request, std::string& image) {
-  lease::Fleet fleet;
-  RINGFENCE_ASSIGN(fleet.nodes, call.core.Nodes(db));
-  RINGFENCE_ASSIGN(fleet.gpus, store::ListGpus(db));
-  fleet.now = call.core.Now();
-  RINGFENCE_ASSIGN(const auto open, store::OpenLeases(db));
-  if (request.probe.has_value()) {
-    RINGFENCE_ASSIGN(const model::Node node, store::GetNode(db, request.probe->node));
-    std::erase_if(fleet.nodes, [&](const model::Node& one) { return one.name != node.name; });
-  } else {
-    RINGFENCE_TRY(FindImage(call, request, fleet, image));
-    RINGFENCE_TRY(lease::CheckQuotas(*call.core.policy(), request.tenant, request.gpus, open));
-    RINGFENCE_ASSIGN(const auto leaks, store::LeakingNodes(db));
-    fleet.barred = lease::LeakingNodes(leaks, request.tenant, open);
-  }
-  fleet.barred.merge(lease::BarredNodes(*call.core.policy(), request.tenant, open));
-  return lease::Place(request.gpus, fleet);
-}
-
 // Each use of an exception is an entry of its own: who, under whose approval, why and until when.
 Status RecordException(const Call& call, store::Connection& db, const model::Lease& lease) {
   if (lease.request.box.exception.empty()) {
@@ -193,9 +120,9 @@ Status RecordException(const Call& call, store::Connection& db, const model::Lea
   return Core::Record(db, entry);
 }
 
-// requested, admitted and placed, each with its entry, in the caller's transaction.
+// requested and admitted, each with its entry, in the caller's transaction.
 Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
-             const policy::Decision& decision, const lease::Placement& placement) {
+             const policy::Decision& decision) {
   Core& core = call.core;
   const audit::Actor actor = ActorOf(call.caller);
   const Timestamp now = core.Now();
@@ -241,21 +168,7 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
 
   const audit::Actor self{"ringfence", "system", "", ""};
   RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kAdmitted, now));
-  RINGFENCE_TRY(Core::Record(db, core.StepEntry(self, "lease.admit", lease)));
-
-  lease.node = placement.node;
-  lease.gpus = placement.gpus;
-  lease.simulated = placement.simulated;
-  RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kPlaced, now, "on node " + lease.node));
-  for (const std::string& uuid : lease.gpus) {
-    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
-    lease::Hold(gpu, lease);
-    RINGFENCE_TRY(store::PutGpu(db, gpu));
-  }
-  audit::Entry placed = core.StepEntry(self, "lease.place", lease);
-  placed.time = now;  // as in the lease: what it used is counted from here (lease/usage.h)
-  RINGFENCE_TRY(Core::Record(db, placed));
-  return store::InsertLease(db, lease);
+  return Core::Record(db, core.StepEntry(self, "lease.admit", lease));
 }
 
 // A request that policy allowed but that cannot be met is on record too.
@@ -290,8 +203,18 @@ Result<net::Response> Request(const Call& call) {
     lease.id = crypto::RandomId("lease");
     lease.request = request;
     lease.principal = call.caller.principal;
-    RINGFENCE_ASSIGN(const lease::Placement placement, PlaceInside(call, db, request, lease.image));
-    RINGFENCE_TRY(Admit(call, db, lease, decision, placement));
+    const auto placement = PlaceInside(call.core, db, request, lease.image);
+    if (!placement.has_value()) {
+      RINGFENCE_TRY(MayWait(call.core, db, request, placement.error()));
+      RINGFENCE_TRY(Admit(call, db, lease, decision));
+      RINGFENCE_TRY(JoinQueue(call.core, db, lease, placement.error()));
+      creation.body = ViewOf(lease);
+      RINGFENCE_ASSIGN(creation.body["queue_position"], store::QueuePosition(db, lease.id));
+      return {};
+    }
+    RINGFENCE_TRY(Admit(call, db, lease, decision));
+    RINGFENCE_TRY(HoldPlace(call.core, db, lease, *placement));
+    RINGFENCE_TRY(store::InsertLease(db, lease));
     creation.body = ViewOf(lease);
     return {};
   });
@@ -302,7 +225,9 @@ Result<net::Response> Request(const Call& call) {
     return response.error();
   }
   RINGFENCE_FAILPOINT("server.requested");
-  call.core.NotifyWork(lease.node);
+  if (!lease.node.empty()) {
+    call.core.NotifyWork(lease.node);
+  }
   return response;
 }
 
@@ -337,7 +262,9 @@ Result<net::Response> List(const Call& call) {
     for (const store::NumberedLease& found : leases) {
       last = found.number;
       if (Decide(call, policy::Action::kLeaseRead, found.lease.request.tenant).allowed) {
-        items.emplace_back(ViewOf(found.lease));
+        JsonObject view = ViewOf(found.lease);
+        RINGFENCE_TRY(AddPosition(call.core, found.lease, view));
+        items.emplace_back(std::move(view));
         if (static_cast<std::int64_t>(items.size()) == page.limit) {
           more = true;
           break;
@@ -367,7 +294,9 @@ Result<net::Response> End(const Call& call) {
     }
     lease.end_requested = true;
     const std::string why = "ended by " + call.caller.principal;
-    if (lease.state == model::LeaseState::kPlaced) {
+    if (lease.state == model::LeaseState::kQueued) {
+      RINGFENCE_TRY(LeaveQueue(call.core, db, lease, why + " while it waited"));
+    } else if (lease.state == model::LeaseState::kPlaced) {
       // Not handed to a node yet: its GPUs were not touched.
       for (const std::string& uuid : lease.gpus) {
         RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
@@ -389,8 +318,13 @@ Result<net::Response> End(const Call& call) {
     return Core::Record(db, entry);
   }));
   RINGFENCE_FAILPOINT("server.end_asked");
-  call.core.NotifyWork(lease.node);
+  if (!lease.node.empty()) {
+    call.core.NotifyWork(lease.node);
+  }
   call.core.NotifyLease(lease.id);
+  if (IsOver(lease.state)) {
+    ServeQueueAfter(call.core);  // its place, or its GPUs, may be another's now
+  }
   return net::Response::OfJson(202, ViewOf(lease));
 }
 
@@ -466,18 +400,21 @@ void GetLease(const Call& call, const net::Responder& responder) {
     RINGFENCE_ASSIGN(const model::TenantPath tenant, model::TenantPath::Create(text.tenant));
     RINGFENCE_TRY(Authorize(call, policy::Action::kLeaseRead, tenant, id));
     RINGFENCE_ASSIGN(wait, IntQuery(call.request, "wait_ms", 0, 0, kWaitMsMax));
+    if (text.state == Name(model::LeaseState::kQueued)) {
+      RINGFENCE_TRY(StillWaits(core, id, call.caller.principal));
+    }
     return text;
   }();
   if (!first.has_value() || wait == 0 || left.empty() || first->state != left) {
-    Answer(responder, [&] { return first.has_value() ? ViewOfText(*first) : first.error(); });
+    Answer(responder, [&] { return first.has_value() ? ViewOfText(core, *first) : first.error(); });
     return;
   }
-  core.waiters().Park("lease:" + id, Milliseconds(wait), [read, responder, left](bool last) {
+  core.waiters().Park("lease:" + id, Milliseconds(wait), [&core, read, responder, left](bool last) {
     const auto now = read();
     if (now.has_value() && !last && now->state == left) {
       return false;
     }
-    Answer(responder, [&] { return now.has_value() ? ViewOfText(*now) : now.error(); });
+    Answer(responder, [&] { return now.has_value() ? ViewOfText(core, *now) : now.error(); });
     return true;
   });
 }
@@ -493,6 +430,13 @@ void GetLeaseLogs(const Call& call, const net::Responder& responder) {
     return;
   }
   Core& core = call.core;  // outlives the request, which the attempt must not hold
+  if (lease->state == model::LeaseState::kQueued) {
+    const Status waits = StillWaits(core, lease->id, call.caller.principal);
+    if (!waits.has_value()) {
+      responder.Send(net::Response::OfError(waits.error()));
+      return;
+    }
+  }
   core.waiters().Park("lease:" + lease->id, Milliseconds(*wait),
                       [&core, responder, id = lease->id, start = *from](bool last) {
                         const auto view = LogsFrom(core, id, start);

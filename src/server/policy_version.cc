@@ -38,8 +38,9 @@ Result<VersionFacts> ReadFacts(const std::string& payload) {
   return facts;
 }
 
-bool MayApply(const policy::Policy& policy, const std::string& principal) {
-  return policy.Decide({principal, policy::Action::kPolicyApply, model::TenantPath::Root()})
+bool MayApply(const policy::Policy& policy, const std::string& principal, Timestamp now) {
+  return policy
+      .Decide({principal, policy::Action::kPolicyApply, model::TenantPath::Root(), {now, ""}})
       .allowed;
 }
 
@@ -111,7 +112,7 @@ Result<std::string> WhoIsLockedOut(store::Database& database, const policy::Poli
       RINGFENCE_ASSIGN(const auto tokens, store::ListTokens(db, after, kTokensAtOnce));
       for (const store::Token& token : tokens) {
         somebody = somebody || (token.revoked.empty() && token.expires > now &&
-                                MayApply(policy, token.principal));
+                                MayApply(policy, token.principal, now));
       }
       if (somebody || tokens.size() < static_cast<std::size_t>(kTokensAtOnce)) {
         return {};
@@ -124,7 +125,7 @@ Result<std::string> WhoIsLockedOut(store::Database& database, const policy::Poli
   }
   std::string able;
   for (const policy::Principal& principal : policy.principals()) {
-    if (MayApply(policy, principal.name)) {
+    if (MayApply(policy, principal.name, now)) {
       able += (able.empty() ? "" : ", ") + principal.name;
     }
     if (able.size() > 200) {

@@ -17,6 +17,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/status", Door::kToken, Action::kStatusRead, false, GetStatus},
     {"GET", "/v1/whoami", Door::kToken, Action::kStatusRead, true, GetWhoAmI},
     {"GET", "/v1/tenants", Door::kToken, Action::kTenantRead, true, ListTenants},
+    {"GET", "/v1/boundary", Door::kToken, Action::kTenantRead, true, GetBoundary},
     {"GET", "/v1/nodes", Door::kToken, Action::kNodeRead, false, ListNodes},
     {"GET", "/v1/nodes/{node}", Door::kToken, Action::kNodeRead, false, GetNode},
     {"GET", "/v1/nodes/{node}/proofs", Door::kToken, Action::kNodeRead, false, GetProofs},

@@ -1,7 +1,7 @@
 #pragma once
 
-// The handlers of the routes: status.cc, and by room the files that end in _routes.cc; and what they
-// share.
+// The handlers of the routes: status.cc, and by room the files that end in _routes.cc; and what
+// they share.
 
 #include <functional>
 #include <string>
@@ -16,6 +16,7 @@ void GetMetrics(const Call&, const net::Responder&);
 void GetStatus(const Call&, const net::Responder&);
 void GetWhoAmI(const Call&, const net::Responder&);
 void ListTenants(const Call&, const net::Responder&);
+void GetBoundary(const Call&, const net::Responder&);
 void ListNodes(const Call&, const net::Responder&);
 void GetNode(const Call&, const net::Responder&);
 void GetProofs(const Call&, const net::Responder&);
@@ -66,6 +67,10 @@ void AgentReceipt(const Call&, const net::Responder&);
 void AgentCosign(const Call&, const net::Responder&);
 void AgentIncidents(const Call&, const net::Responder&);
 void AgentTelemetry(const Call&, const net::Responder&);
+
+// The one route whose body may be long: a whole policy folder, as JSON.
+inline constexpr std::string_view kPolicyVersionsPath = "/v1/policy/versions";
+inline constexpr std::size_t kPolicyRequestBytesMax = std::size_t{16} << 20U;
 
 // The one route whose body may be long: a whole policy folder, as JSON.
 inline constexpr std::string_view kPolicyVersionsPath = "/v1/policy/versions";

@@ -295,7 +295,7 @@ Status StartDetection(Core& core, const ServerOptions& options) {
     RINGFENCE_ASSIGN(schema, store::SchemaSeen(db));
     return {};
   }));
-  if (schema < store::kFirstWithDetection) {
+  if (schema < store::SchemaWith("detection")) {
     os::Log(os::Level::kWarning, "detection_off", {{"schema", std::to_string(schema)}});
     return {};
   }

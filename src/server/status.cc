@@ -1,11 +1,14 @@
 // Health, at a glance and for machines.
 
 #include <algorithm>
+#include <set>
 
 #include "fleet/node_state.h"
+#include "gpu/readings.h"
 #include "os/file.h"
 #include "server/alert_webhook.h"
 #include "server/routes.h"
+#include "store/telemetry_records.h"
 
 namespace ringfence::server {
 namespace {
@@ -13,6 +16,8 @@ namespace {
 constexpr std::uint64_t kDiskBytesLeast = std::uint64_t{256} << 20U;
 constexpr std::size_t kProblemsMax = 64;
 constexpr std::int64_t kBehindMax = 20'000;
+constexpr std::size_t kReadingsBytesMax = std::size_t{8} << 20U;
+constexpr Milliseconds kSeenWithin = std::chrono::seconds(15);
 
 struct Glance {
   std::vector<std::pair<std::string, std::string>> problems;  // what, fix
@@ -27,7 +32,46 @@ struct Glance {
   Detector::Health detection;
   store::Detection detected;
   std::int64_t alerts = 0;  // open
+  std::vector<store::NodeTelemetry> telemetry;
 };
+
+// How much of what the GPUs do is not seen.
+struct Sight {
+  std::int64_t gpus = 0;
+  std::int64_t blind = 0;    // without a reading of the last seconds
+  std::int64_t waiting = 0;  // records that nodes have and we have not
+  std::int64_t dropped = 0;  // that nodes said they had to drop
+  std::int64_t missing = 0;  // that never came
+  std::int64_t gaps = 0;
+  std::int64_t percent() const { return gpus == 0 ? 0 : (blind * 100 + gpus - 1) / gpus; }
+};
+
+Sight SightOf(const Glance& glance, Timestamp now) {
+  Sight sight;
+  std::set<std::string> seen;
+  for (const store::NodeTelemetry& node : glance.telemetry) {
+    sight.waiting += node.waiting;
+    sight.dropped += node.dropped;
+    sight.missing += std::max<std::int64_t>(0, node.missing - node.dropped);  // not told of
+    sight.gaps += node.gaps;
+    const auto readings = ParseJson(node.readings, kReadingsBytesMax);
+    if (now - node.heard > kSeenWithin || !node.blind.empty() || !readings.has_value()) {
+      continue;
+    }
+    for (const Json& one : readings->get_array()) {
+      if (const auto reading = gpu::ReadingFromJson(one); reading.has_value()) {
+        seen.insert(reading->uuid);
+      }
+    }
+  }
+  for (const model::Gpu& gpu : glance.gpus) {
+    if (gpu.state != model::GpuState::kLost) {
+      ++sight.gpus;
+      sight.blind += seen.contains(gpu.uuid) ? 0 : 1;
+    }
+  }
+  return sight;
+}
 
 // Entries and events that rules have not seen yet. A moment's worth is always under way.
 std::int64_t Behind(const Glance& glance) {
@@ -157,6 +201,7 @@ Result<Glance> Look(Core& core) {
     RINGFENCE_ASSIGN(glance.gpus, store::ListGpus(db));
     RINGFENCE_ASSIGN(glance.leases, store::OpenLeases(db));
     RINGFENCE_ASSIGN(glance.entries, store::AuditSize(db));
+    RINGFENCE_ASSIGN(glance.telemetry, store::ListTelemetry(db));
     if (core.detector() != nullptr) {
       RINGFENCE_ASSIGN(glance.detected, store::GetDetection(db));
       RINGFENCE_ASSIGN(glance.alerts, store::CountAlerts(db, "open"));
@@ -171,6 +216,9 @@ Result<Glance> Look(Core& core) {
     }
     return {};
   }));
+  for (store::NodeTelemetry& node : glance.telemetry) {
+    core.telemetry().Improve(node);
+  }
   glance.head = core.sequencer().head();
   for (const model::Node& node : glance.nodes) {
     glance.witnesses += node.witnessed_size >= glance.head.size && glance.head.size > 0;
@@ -252,6 +300,12 @@ void GetMetrics(const Call& call, const net::Responder& responder) {
          static_cast<std::uint64_t>(glance->entries));
   Metric(out, "ringfence_audit_proven", "gauge", "Audit entries under a signed checkpoint.",
          glance->head.size);
+  const Sight sight = SightOf(*glance, call.core.Now());
+  Metric(out, "ringfence_gpus_blind", "gauge", "GPUs without a reading of the last seconds.",
+         static_cast<std::uint64_t>(sight.blind));
+  Metric(out, "ringfence_telemetry_lost_total", "counter",
+         "Telemetry records that nodes dropped or that never came.",
+         static_cast<std::uint64_t>(sight.dropped + sight.missing));
   Metric(out, "ringfence_events", "counter", "Events stored.",
          static_cast<std::uint64_t>(glance->detected.next));
   Metric(out, "ringfence_events_bytes", "gauge", "Bytes of the events that are kept.",
@@ -279,6 +333,7 @@ void GetStatus(const Call& call, const net::Responder& responder) {
     for (const policy::BoxException& one : policy::ExceptionsInForce(*policy, call.core.Now())) {
       exceptions.emplace_back(one.Warning());
     }
+    const Sight sight = SightOf(glance, call.core.Now());
     const bool simulated = std::any_of(glance.nodes.begin(), glance.nodes.end(),
                                        [](const model::Node& node) { return node.simulated; });
     return net::Response::OfJson(
@@ -311,6 +366,13 @@ void GetStatus(const Call& call, const net::Responder& responder) {
                                      {"not_related", glance.detection.not_related},
                                      {"silent_nodes", CountSilent(glance, call.core.Now())},
                                      {"webhook_key", WebhookPublicKey(call.core.keys())}}},
+            {"telemetry", JsonObject{{"gpus", sight.gpus},
+                                     {"blind", sight.blind},
+                                     {"blind_percent", sight.percent()},
+                                     {"waiting", sight.waiting},
+                                     {"dropped", sight.dropped},
+                                     {"missing", sight.missing},
+                                     {"gaps", sight.gaps}}},
             {"policy", JsonObject{{"digest", policy->digest()},
                                   {"tenants", policy->tenants().size()},
                                   {"principals", policy->principals().size()},

@@ -10,6 +10,7 @@ namespace {
 constexpr std::int64_t kTelemetry = 99001;
 constexpr std::int64_t kDriver = 99003;
 constexpr std::int64_t kProcess = 99004;
+constexpr std::int64_t kInventory = 99005;
 constexpr std::int64_t kNode = 99006;
 constexpr std::int64_t kNumberMax = std::int64_t{1} << 53U;
 constexpr std::size_t kUuidBytesMax = 80;
@@ -110,6 +111,9 @@ detect::EventMapping::Own OwnOf(const TelemetryRecord& record) {
   if (record.kind == "process") {
     return {{}, kProcess, "gpu-process", "seen", Severity::kInformational, {}};
   }
+  if (record.kind == "change") {
+    return {{}, kInventory, "inventory", "changed", Severity::kLow, {}};
+  }
   if (record.kind == "gap") {
     return {{}, kNode, "node", "gap", Severity::kHigh, {}};
   }
@@ -141,6 +145,10 @@ Result<TelemetryRecord> ReadTelemetryRecord(const Json& json, const std::string&
     RINGFENCE_TRY(ReadFault(reader, record.fault));
   } else if (record.kind == "process") {
     RINGFENCE_TRY(ReadProcess(reader, record.process));
+  } else if (record.kind == "change") {
+    RINGFENCE_ASSIGN(record.field, reader.String("field", 64));
+    RINGFENCE_ASSIGN(record.from, reader.Int("from", 0, kNumberMax));
+    RINGFENCE_ASSIGN(record.to, reader.Int("to", 0, kNumberMax));
   } else if (record.kind == "reading") {
     RINGFENCE_TRY(reader.Int("samples", 0, kNumberMax));
     RINGFENCE_ASSIGN(record.mean, Numbers(reader, "mean"));
@@ -195,6 +203,11 @@ detect::LiveEvent EventOf(const TelemetryRecord& record, const RecordContext& co
     if (!record.process.lease.empty()) {
       detect::SetPath(event.json, "process.lease", Json(record.process.lease));
     }
+  } else if (record.kind == "change") {
+    event.json["change"] =
+        JsonObject{{"field", record.field}, {"from", record.from}, {"to", record.to}};
+    event.json["message"] = record.field + " changed from " + std::to_string(record.from) + " to " +
+                            std::to_string(record.to);
   } else if (record.kind == "fault") {
     if (record.fault.kind == gpu::FaultKind::kXid) {
       detect::SetPath(event.json, "gpu.xid", static_cast<std::int64_t>(record.fault.xid));

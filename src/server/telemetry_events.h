@@ -24,13 +24,16 @@ struct RecordContext {
 struct TelemetryRecord {
   std::int64_t sequence = 0;
   Timestamp time;
-  std::string kind;  // "reading", "fault", "process", "gap"
+  std::string kind;  // "reading", "fault", "process", "change", "gap"
   std::string gpu;
   gpu::GpuFault fault;          // of a fault
   std::int64_t dropped = 0;     // of a gap
   std::string why;              // of a gap
   gpu::ProcessReading process;  // of a process
-  JsonObject mean;              // of a reading: checked to hold numbers
+  std::string field;            // of a change
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  JsonObject mean;  // of a reading: checked to hold numbers
   JsonObject grown;
   JsonObject peak;
 };

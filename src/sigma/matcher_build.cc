@@ -124,13 +124,15 @@ class Builder {
         plan_.fields[field].triggered.push_back(rule);
       }
     }
-    for (std::vector<std::uint32_t>& rules : triggers) {
-      plan_.trigger_first.push_back(static_cast<std::uint32_t>(plan_.triggers.size()));
+    plan_.uses.resize(plan_.atoms.size());
+    for (std::size_t i = 0; i < triggers.size(); ++i) {
+      std::vector<std::uint32_t>& rules = triggers[i];
+      plan_.uses[i].trigger_first = static_cast<std::uint32_t>(plan_.triggers.size());
       std::sort(rules.begin(), rules.end());
       rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
       plan_.triggers.insert(plan_.triggers.end(), rules.begin(), rules.end());
+      plan_.uses[i].trigger_end = static_cast<std::uint32_t>(plan_.triggers.size());
     }
-    plan_.trigger_first.push_back(static_cast<std::uint32_t>(plan_.triggers.size()));
     MakeGroups();
     for (const Step& step : plan_.steps) {
       SortParts(step);
@@ -356,11 +358,11 @@ class Builder {
         groups[plan_.steps[first[i]].first].push_back(step.group);
       }
     }
-    for (const std::vector<std::uint32_t>& one : groups) {
-      plan_.group_first.push_back(static_cast<std::uint32_t>(plan_.groups.size()));
-      plan_.groups.insert(plan_.groups.end(), one.begin(), one.end());
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      plan_.uses[i].group_first = static_cast<std::uint32_t>(plan_.groups.size());
+      plan_.groups.insert(plan_.groups.end(), groups[i].begin(), groups[i].end());
+      plan_.uses[i].group_end = static_cast<std::uint32_t>(plan_.groups.size());
     }
-    plan_.group_first.push_back(static_cast<std::uint32_t>(plan_.groups.size()));
   }
 
   // Parts that all must hold: first those that seldom do, last those that cost something to ask.

@@ -67,6 +67,14 @@ struct Step {
   std::uint32_t gate = kNone;   // a field without which it is false
 };
 
+// What finding an atom does: into Plan::groups and Plan::triggers.
+struct AtomUses {
+  std::uint32_t group_first = 0;
+  std::uint32_t group_end = 0;
+  std::uint32_t trigger_first = 0;
+  std::uint32_t trigger_end = 0;
+};
+
 struct Matcher::Plan {
   std::vector<Atom> atoms;
   std::vector<std::uint8_t> eager;  // of each atom: apart, as atoms are large and seldom needed
@@ -76,11 +84,10 @@ struct Matcher::Plan {
   bool keep_all_values = false;  // a lazy atom asks any value
   std::vector<Step> steps;
   std::vector<std::uint32_t> children;
-  std::vector<std::uint32_t> roots;          // of each rule
-  std::vector<std::uint32_t> trigger_first;  // of each atom, into triggers
+  std::vector<std::uint32_t> roots;  // of each rule
+  std::vector<AtomUses> uses;        // of each atom
   std::vector<std::uint32_t> triggers;
   std::vector<std::uint32_t> always;
-  std::vector<std::uint32_t> group_first;  // of each atom, into groups
   std::vector<std::uint32_t> groups;
   std::size_t group_count = 0;
   // Every path that leads to a field: the keys from the top, and the field.

@@ -28,6 +28,12 @@ struct Value {
   std::uint32_t known = kNone;  // the memo's number of it
 };
 
+struct Added {
+  std::string_view text;
+  std::uint64_t hash = 0;
+  std::uint32_t place = kNone;
+};
+
 struct FieldState {
   std::uint32_t epoch = 0;  // of the event it was last seen in
   std::uint32_t head = kNone;
@@ -71,6 +77,7 @@ class Matcher::Session::Impl {
     if (!Walk(top, KeyTree::kTop)) {
       return Refuse("a member is there twice: " + duplicate_);
     }
+    TakeAll();
     Decide();
     return &matched_;
   }
@@ -97,6 +104,7 @@ class Matcher::Session::Impl {
       std::fill(looked_in_.begin(), looked_in_.end(), 0);
       epoch_ = 1;
     }
+    added_.clear();
     values_.clear();
     all_values_.clear();
     candidates_.clear();
@@ -248,16 +256,32 @@ class Matcher::Session::Impl {
     if (count == 0 && plan_.keywords.empty() && !plan_.keep_all_values) {
       return;
     }
-    const std::uint32_t* fields = count == 0 ? nullptr : keys_.fields(keys_.node(at));
     const std::uint32_t place = count == 0 ? kNone : at;
     const std::uint64_t hash = ValueMemo::Hash(place, text);
+    memo_.Warm(hash);
+    added_.push_back({text, hash, place});
+  }
+
+  void TakeAll() {
+    for (const Added& one : added_) {
+      memo_.WarmEntry(one.hash);
+    }
+    for (const Added& one : added_) {
+      Take(one.text, one.hash, one.place);
+    }
+  }
+
+  // `place`: kNone, or where there are fields.
+  void Take(std::string_view text, std::uint64_t hash, std::uint32_t place) {
+    const std::uint32_t count = place == kNone ? 0 : keys_.node(place).fields_count;
+    const std::uint32_t* fields = count == 0 ? nullptr : keys_.fields(keys_.node(place));
     std::string_view folded;
     std::span<const std::uint32_t> hits;
     std::uint32_t number = kNone;
     if (const ValueMemo::Entry* known = memo_.Find(hash, place, text)) {
-      folded = known->folded;
-      number = memo_.NumberOf(*known);
-      hits = memo_.Hits(*known);
+      folded = known->folded();
+      hits = known->hits();
+      number = known->number;
     } else {
       folded = Folded(text);
       hits_.clear();
@@ -319,10 +343,11 @@ class Matcher::Session::Impl {
       return;
     }
     true_in_[atom] = epoch_;
-    for (std::uint32_t i = plan_.group_first[atom]; i < plan_.group_first[atom + 1]; ++i) {
+    const AtomUses& uses = plan_.uses[atom];
+    for (std::uint32_t i = uses.group_first; i < uses.group_end; ++i) {
       group_in_[plan_.groups[i]] = epoch_;
     }
-    for (std::uint32_t i = plan_.trigger_first[atom]; i < plan_.trigger_first[atom + 1]; ++i) {
+    for (std::uint32_t i = uses.trigger_first; i < uses.trigger_end; ++i) {
       Look(plan_.triggers[i]);
     }
   }
@@ -331,6 +356,12 @@ class Matcher::Session::Impl {
     if (looked_in_[rule] != epoch_) {
       looked_in_[rule] = epoch_;
       candidates_.push_back(rule);
+      const Step* root = &plan_.steps[plan_.roots[rule]];  // its parts stand before it
+      __builtin_prefetch(root);
+      if (plan_.roots[rule] >= 8) {
+        __builtin_prefetch(root - 4);
+        __builtin_prefetch(root - 8);
+      }
     }
   }
 
@@ -494,6 +525,7 @@ class Matcher::Session::Impl {
   std::uint64_t objects_ = 0;
   std::uint64_t scans_ = 0;
   std::string duplicate_;
+  std::vector<Added> added_;  // the values of the event in their order
   std::vector<Value> values_;
   std::vector<Value> all_values_;
   std::vector<FieldState> field_states_;

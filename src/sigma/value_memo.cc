@@ -1,11 +1,13 @@
 #include "sigma/value_memo.h"
 
+#include <cstring>
+#include <new>
+
 namespace ringfence::sigma {
 namespace {
 
 constexpr std::size_t kSlotsLeast = 1024;
 constexpr std::size_t kOnceSlots = std::size_t{1} << 15U;
-constexpr std::size_t kHitsMax = std::size_t{1} << 19U;
 
 std::uint64_t Mix(std::uint64_t hash, std::uint64_t word) {
   hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
@@ -15,18 +17,20 @@ std::uint64_t Mix(std::uint64_t hash, std::uint64_t word) {
 }  // namespace
 
 ValueMemo::ValueMemo()
-    : slots_(kSlotsLeast), answers_(std::size_t{1} << kAnswerBits), once_(kOnceSlots) {}
+    : slots_(kSlotsLeast),
+      answers_(std::size_t{1} << kAnswerBits),
+      once_(kOnceSlots),
+      pool_(new std::byte[kPoolBytes]) {}
 
 void ValueMemo::BeginEvent() {
-  if (entries_.size() < kEntriesMax && text_bytes_ < kTextBytesMax && hits_.size() < kHitsMax) {
+  if (!full_) {
     return;
   }
   slots_.assign(slots_.size(), {});
-  entries_.clear();
-  hits_.clear();
   answers_.assign(answers_.size(), {});
-  texts_.Clear();
-  text_bytes_ = 0;
+  offsets_.clear();
+  used_ = 0;
+  full_ = false;
 }
 
 std::uint64_t ValueMemo::Hash(std::uint32_t place, std::string_view text) {
@@ -62,12 +66,12 @@ std::uint64_t ValueMemo::Hash(std::uint32_t place, std::string_view text) {
 const ValueMemo::Entry* ValueMemo::Find(std::uint64_t hash, std::uint32_t place,
                                         std::string_view text) const {
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash & mask; slots_[at].entry != kFree; at = (at + 1) & mask) {
-    if (slots_[at].tag != static_cast<std::uint32_t>(hash >> 32U)) {
+  for (std::size_t at = hash & mask; slots_[at].offset != kFree; at = (at + 1) & mask) {
+    if (slots_[at].tag != Tag(hash)) {
       continue;
     }
-    const Entry& entry = entries_[slots_[at].entry];
-    if (entry.place == place && entry.text == text) {
+    const Entry& entry = At(slots_[at].offset);
+    if (entry.hash == hash && entry.place == place && entry.text() == text) {
       return &entry;
     }
   }
@@ -82,41 +86,56 @@ bool ValueMemo::Recurs(std::uint64_t hash) {
   return before;
 }
 
-void ValueMemo::Place(std::uint64_t hash, std::uint32_t entry) {
+void ValueMemo::Place(std::uint64_t hash, std::uint32_t offset) {
   const std::size_t mask = slots_.size() - 1;
   std::size_t at = hash & mask;
-  while (slots_[at].entry != kFree) {
+  while (slots_[at].offset != kFree) {
     at = (at + 1) & mask;
   }
-  slots_[at] = {static_cast<std::uint32_t>(hash >> 32U), entry};
+  slots_[at] = {Tag(hash), offset};
 }
 
 void ValueMemo::Grow() {
   slots_.assign(slots_.size() * 2, {});
-  for (std::uint32_t i = 0; i < entries_.size(); ++i) {
-    Place(entries_[i].hash, i);
+  for (const std::uint32_t offset : offsets_) {
+    Place(At(offset).hash, offset);
   }
 }
 
 void ValueMemo::Keep(std::uint64_t hash, std::uint32_t place, std::string_view text,
                      std::string_view folded, std::span<const std::uint32_t> hits) {
-  if (text.size() > kValueBytesMax || entries_.size() >= kEntriesMax) {
+  if (text.size() > kValueBytesMax || full_) {
     return;
   }
-  if ((entries_.size() + 1) * 2 > slots_.size()) {
+  const bool same = folded == text;
+  const std::size_t bytes =
+      sizeof(Entry) + hits.size_bytes() + text.size() + (same ? 0 : folded.size());
+  if (offsets_.size() >= kEntriesMax || used_ + bytes + sizeof(Entry) > kPoolBytes) {
+    full_ = true;
+    return;
+  }
+  if ((offsets_.size() + 1) * 2 > slots_.size()) {
     Grow();
   }
-  Entry entry;
-  entry.hash = hash;
-  entry.text = texts_.Copy(text);
-  entry.folded = folded == text ? entry.text : texts_.Copy(folded);
-  entry.place = place;
-  entry.first = static_cast<std::uint32_t>(hits_.size());
-  entry.count = static_cast<std::uint32_t>(hits.size());
-  hits_.insert(hits_.end(), hits.begin(), hits.end());
-  text_bytes_ += text.size() + folded.size();
-  Place(hash, static_cast<std::uint32_t>(entries_.size()));
-  entries_.push_back(entry);
+  std::byte* out = pool_.get() + used_;
+  new (out) Entry{.hash = hash,
+                  .place = place,
+                  .number = static_cast<std::uint32_t>(offsets_.size()),
+                  .text_bytes = static_cast<std::uint32_t>(text.size()),
+                  .folded_bytes = static_cast<std::uint32_t>(same ? 0 : folded.size()),
+                  .hit_count = static_cast<std::uint32_t>(hits.size())};
+  auto append = [at = out + sizeof(Entry)](const void* data, std::size_t size) mutable {
+    if (size != 0) {
+      std::memcpy(at, data, size);
+    }
+    at += size;
+  };
+  append(hits.data(), hits.size_bytes());
+  append(text.data(), text.size());
+  append(folded.data(), same ? 0 : folded.size());
+  Place(hash, static_cast<std::uint32_t>(used_));
+  offsets_.push_back(static_cast<std::uint32_t>(used_));
+  used_ = (used_ + bytes + alignof(Entry) - 1) / alignof(Entry) * alignof(Entry);
 }
 
 }  // namespace ringfence::sigma

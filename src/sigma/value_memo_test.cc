@@ -32,10 +32,10 @@ TEST(ValueMemo, FindsWhatItKeptAndNothingElse) {
     for (std::uint32_t i = 0; i < texts.size(); ++i) {
       const auto* found = memo.Find(ValueMemo::Hash(place, texts[i]), place, texts[i]);
       ASSERT_NE(found, nullptr) << texts[i];
-      EXPECT_EQ(found->folded, "folded " + texts[i]);
-      ASSERT_EQ(memo.Hits(*found).size(), 2U);
-      EXPECT_EQ(memo.Hits(*found)[0], place);
-      EXPECT_EQ(memo.Hits(*found)[1], i);
+      EXPECT_EQ(found->folded(), "folded " + texts[i]);
+      ASSERT_EQ(found->hits().size(), 2U);
+      EXPECT_EQ(found->hits()[0], place);
+      EXPECT_EQ(found->hits()[1], i);
     }
   }
   EXPECT_EQ(memo.Find(ValueMemo::Hash(3, "abc"), 3, "abc"), nullptr);

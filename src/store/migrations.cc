@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/check.h"
 #include "os/log.h"
 
 namespace ringfence::store {
@@ -177,6 +178,18 @@ int NewestSchema() {
   }
 #endif
   return all;
+}
+
+int SchemaWith(std::string_view table) {
+  const std::string statement = "CREATE TABLE " + std::string(table) + " (";
+  const auto makes_it = [&](const Migration& migration) {
+    return std::any_of(migration.statements.begin(), migration.statements.end(),
+                       [&](std::string_view one) { return one.starts_with(statement); });
+  };
+  const auto& all = AllMigrations();
+  const auto found = std::find_if(all.begin(), all.end(), makes_it);
+  RINGFENCE_CHECK(found != all.end());
+  return static_cast<int>(found - all.begin()) + 1;
 }
 
 Error TooOld(std::int64_t have, std::int64_t least) {

@@ -15,8 +15,6 @@ enum class Dialect { kSqlite, kPostgres };
 // kFailedPrecondition if not. How to write a migration: docs/formats/database.md. `known` is the
 // newest schema that the program knows: less than ours where a test plays an older one.
 int NewestSchema();
-constexpr int kFirstWithDetection = 6;
-constexpr int kFirstWithPolicyVersions = 8;
 Status Migrate(Connection& connection, Dialect dialect, int known = NewestSchema());
 
 // What the database at `where` has, and whether this program can work with it, without changing
@@ -25,6 +23,9 @@ Result<int> SchemaAt(const std::string& where);
 Result<int> SchemaAtSqlite(const std::string& path);
 Result<int> SchemaAtPostgres(const std::string& url);
 Result<int> SchemaSeen(Connection& connection);
+
+// The schema that first has this table.
+int SchemaWith(std::string_view table);
 
 // The database demands programs that know schema `least`, and this one does not.
 Error TooOld(std::int64_t have, std::int64_t least);

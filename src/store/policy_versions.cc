@@ -24,7 +24,7 @@ Status Drop(Connection& db, const PolicyVersion& version) {
 
 Result<bool> HasPolicyVersions(Connection& db) {
   RINGFENCE_ASSIGN(const int schema, SchemaSeen(db));
-  return schema >= kFirstWithPolicyVersions;
+  return schema >= SchemaWith("policy_versions");
 }
 
 Status InsertPolicyVersion(Connection& db, const PolicyVersion& version) {

@@ -273,6 +273,9 @@ Result<model::LeaseRequest> LeaseRequestFromJson(const Json& json, const std::st
   RINGFENCE_ASSIGN(const auto timeout,
                    reader.IntOr("timeout_ms", request.timeout.count(), 0, kIntegerMost));
   request.timeout = Milliseconds(timeout);
+  RINGFENCE_ASSIGN(const auto wait, reader.IntOr("wait_ms", 0, 0, kIntegerMost));
+  request.wait = Milliseconds(wait);
+  RINGFENCE_ASSIGN(request.attended, reader.BoolOr("attended", false));
   RINGFENCE_ASSIGN(request.box, ReadBox(reader));
   RINGFENCE_TRY(reader.Finish());
   RINGFENCE_TRY(request.Validate());
@@ -296,6 +299,10 @@ JsonObject LeaseRequestToJson(const model::LeaseRequest& request) {
   object["cpu_millis"] = static_cast<std::int64_t>(request.cpu_millis_max);
   object["pids"] = static_cast<std::int64_t>(request.pids_max);
   object["timeout_ms"] = static_cast<std::int64_t>(request.timeout.count());
+  if (request.wait.count() != 0) {
+    object["wait_ms"] = static_cast<std::int64_t>(request.wait.count());
+    object["attended"] = request.attended;
+  }
   AddBox(request.box, object);
   if (request.probe.has_value()) {
     object["probe"] = JsonObject{{"node", request.probe->node},

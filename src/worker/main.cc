@@ -1,7 +1,8 @@
 // ringfence-worker: the short-lived helper that loads a vendor's library, so that the jailer need
 // not. Prints one JSON document and ends.
 //   ringfence-worker inventory --driver-root R
-//   ringfence-worker sense --driver-root R: a line of JSON each second and at each fault, until
+//   ringfence-worker sense --driver-root R [--kernel-log 3]: a line of JSON each second and at each
+//   fault, until
 //     nobody reads them any more
 //   ringfence-worker scrub --driver-root R --gpu UUID [--gpu UUID...]
 // Exit status: 0 done, 1 {"error":{"code","message"}} says why not, 2 wrong usage (said likewise).
@@ -29,6 +30,7 @@ struct Arguments {
   std::string command;
   std::string driver_root;
   std::vector<std::string> gpus;
+  int kernel_log = -1;  // a descriptor that we were given
 };
 
 Result<Arguments> ParseArguments(const std::vector<std::string_view>& words) {
@@ -44,6 +46,8 @@ Result<Arguments> ParseArguments(const std::vector<std::string_view>& words) {
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
     if (words[i] == "--driver-root" && arguments.driver_root.empty()) {
       arguments.driver_root = words[i + 1];
+    } else if (words[i] == "--kernel-log" && words[i + 1] == "3") {
+      arguments.kernel_log = 3;
     } else if (words[i] == "--gpu" && arguments.gpus.size() < gpu::kGpusMax) {
       arguments.gpus.emplace_back(words[i + 1]);
     } else {
@@ -77,8 +81,11 @@ bool Print(std::string text) {
 }
 
 // Ends when its reader has gone, and then without waiting for a card that hangs.
-Status Sense(const std::string& driver_root) {
-  RINGFENCE_ASSIGN(const auto sensor, gpu::Sensor::Open({driver_root}));
+Status Sense(const Arguments& arguments) {
+  gpu::SensorOptions sensor_options;
+  sensor_options.driver_root = arguments.driver_root;
+  sensor_options.kernel_log = arguments.kernel_log;
+  RINGFENCE_ASSIGN(const auto sensor, gpu::Sensor::Open(sensor_options));
   sensor->Run([](const gpu::SensorLine& line) { return Print(gpu::SensorLineToText(line)); });
   std::quick_exit(0);
 }
@@ -103,7 +110,7 @@ int Main(const std::vector<std::string_view>& words) {
   // is now, and the kernel must not forget it and make it anew.
   const Result<os::UniqueFd> own = os::OpenRead("/proc/self");
   if (arguments->command == "sense") {
-    const Status sensed = Sense(arguments->driver_root);
+    const Status sensed = Sense(*arguments);
     return sensed.has_value() ? 0 : Fail(sensed.error(), 1);
   }
   const Result<std::string> text = Run(*arguments);

@@ -191,7 +191,8 @@ def test_answers_are_what_the_contract_says(ringfence):
     ringfence.ok("token", "revoke", made["id"])
     assert Api(ringfence, made["token"])("GET", "/v1/status")[0] == 401  # which is an alert
     alert = wait_until(lambda: json.loads(api("GET", "/v1/alerts")[2])["items"], "the alert")[0]["id"]
-    values = {"{lease}": lease, "{node}": node, "{index}": "0", "{file}": "checkpoint", "{alert}": alert}
+    gpu = json.loads(api("GET", "/v1/gpus")[2])["items"][0]["uuid"]
+    values = {"{lease}": lease, "{node}": node, "{gpu}": gpu, "{version}": "1", "{index}": "0", "{file}": "checkpoint", "{alert}": alert}
     checked = 0
     for path, operations in contract["paths"].items():
         if "get" not in operations or path.startswith("/v1/agent"):

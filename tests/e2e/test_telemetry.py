@@ -1,18 +1,36 @@
-"""Goal: what a node's GPUs measure and suffer reaches people and the records: readings, faults that take a GPU out of
-use with their evidence until an operator lets it back.
+"""Goal: what a node's GPUs measure and suffer reaches people, records and rules: readings, faults that take a GPU out of
+use with their evidence until an operator lets it back, alerts of the rules that look at GPUs, once, whoever dies.
 
-Method: a Ringfence of its own; its simulated GPUs are made to fail by writing their scenario anew while all runs.
+Method: a Ringfence of its own; its simulated GPUs are made to fail by writing their scenario anew while all runs; kill -9
+of server and agent.
 """
 
 import json
 import os
+import pathlib
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 
 import pytest
-from conftest import Ringfence, wait_until
+from conftest import ROOT, Ringfence, children_of, wait_until
 
 VISION = ("-t", "acme/research/vision")
+
+# A process of the host on a card, behind everybody's back.
+INTRUDER = """
+import ctypes, sys
+cuda = ctypes.CDLL(sys.argv[1])
+def ok(code): assert code == 0, code
+ok(cuda.cuInit(0))
+device, context = ctypes.c_int(), ctypes.c_void_p()
+ok(cuda.cuDeviceGet(ctypes.byref(device), int(sys.argv[2])))
+ok(cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device))
+print("there", flush=True)
+sys.stdin.read()
+"""
 
 
 class Place:
@@ -20,20 +38,48 @@ class Place:
 
     def __init__(self, folder):
         self.ringfence = Ringfence(os.path.join(folder, "state"))
-        self.scenario = os.path.join(folder, "state", "node", "driver", "scenario.json")
+        self.driver = os.path.join(folder, "state", "node", "driver")
+        self.scenario = os.path.join(self.driver, "scenario.json")
+        self.rules = os.path.join(folder, "rules")
+        os.mkdir(self.rules)
+        # The rule that waits an hour, made to wait for five readings.
+        text = (ROOT / "content" / "rules" / "gpu" / "gpu_mining_shape.yml").read_text(encoding="utf-8")
+        for old, new in (("gte: 55", "gte: 5"), ("gpu_mining_shape", "gpu_mining_short"), ("20e17350", "20e17351"),
+                         ("7cdae6ff", "7cdae6fe"), ("like a miner for an hour", "like a miner")):
+            assert old in text
+            text = text.replace(old, new)
+        pathlib.Path(self.rules, "mining.yml").write_text(text, encoding="utf-8")
+        self.settings = {"RINGFENCE_SERVER_RULES": self.rules, "RINGFENCE_SERVER_TELEMETRY_SECONDS": "1"}
 
     def cause(self, uuid, **members):
-        """From now on these members of the GPU; `timeline` counts from now too."""
+        self.cause_all({uuid: members})
+
+    def cause_all(self, changes):
+        """From now on these members of the GPUs; timelines count from now, and those of before are over."""
         with open(self.scenario, encoding="utf-8") as file:
             scenario = json.load(file)
-        gpu = next(one for one in scenario["gpus"] if one["uuid"] == uuid)
-        gpu.update(members)
+        for gpu in scenario["gpus"]:
+            gpu.update({"timeline": []}, **changes.get(gpu["uuid"], {}))
         with open(self.scenario + ".new", "w", encoding="utf-8") as file:
             json.dump(scenario, file)
         os.rename(self.scenario + ".new", self.scenario)
 
     def gpus(self, state):
         return [gpu["uuid"] for gpu in self.ringfence.json("gpu", "list") if gpu["state"] == state]
+
+    def alerts(self):
+        return {alert["title"]: alert for alert in self.ringfence.json("alert", "list", "--all")}
+
+    def events(self, *words):
+        return [json.loads(line) for line in
+                self.ringfence.ok("event", "search", *words, "-n", "5000", "-o", "json").splitlines()]
+
+    def job(self):
+        """A lease that is active, and its GPU."""
+        lease = self.ringfence.ok("run", *VISION, "--detach", "--", "sleep", "600").strip()
+        held = wait_until(lambda: (found := self.ringfence.json("lease", "show", lease))["state"] == "active" and found,
+                          "the job")
+        return lease, held["gpus"][0]
 
     def show(self, uuid):
         return self.ringfence.json("gpu", "show", uuid)
@@ -46,7 +92,7 @@ def place():
     folder = tempfile.mkdtemp(prefix="ringfence-e2e-")
     os.chmod(folder, 0o755)
     made = Place(folder)
-    made.ringfence.ok("up", "--detach", "--listen", "127.0.0.1:0")
+    made.ringfence.ok("up", "--detach", "--listen", "127.0.0.1:0", env=made.settings)
     if any(node["missing"] for node in made.ringfence.json("node", "list")):
         made.ringfence.down()
         shutil.rmtree(folder)
@@ -68,9 +114,7 @@ def test_readings_of_a_gpu_are_shown_and_follow_it(place):
 
 def test_a_fatal_xid_ends_the_lease_and_quarantines_its_gpu_until_an_operator_lets_it_back(place):
     ringfence = place.ringfence
-    lease = ringfence.ok("run", *VISION, "--detach", "--", "sleep", "600").strip()
-    held = wait_until(lambda: (found := ringfence.json("lease", "show", lease))["state"] == "active" and found, "the job")
-    uuid = held["gpus"][0]
+    lease, uuid = place.job()
     place.cause(uuid, timeline=[{"after_ms": 200, "xid": 79, "set": {"power_mw": 0}}])
     ended = wait_until(lambda: (found := ringfence.json("lease", "show", lease))["state"] == "closed" and found, "its end")
     assert "Xid 79" in ended["reason"] and uuid in ended["reason"]
@@ -99,3 +143,64 @@ def test_an_xid_of_the_job_quarantines_nothing_and_a_lost_gpu_without_a_lease_is
     assert "GPU is lost" in faulty["fault"]
     assert place.show(mmu)["state"] == "free"
     place.cause(gone, lost=False)
+
+
+def test_rules_about_gpus_fire_on_what_gpus_do(place):
+    lease, uuid = place.job()
+    memory, security, other = place.gpus("free")[:3]
+    xids = (31, 31, 31, 31, 31, 13, 43, 45)
+    place.cause_all({
+        uuid: {"power_mw": 630000, "sm_active_percent": 97, "power_limit_mw": 690000, "ecc_errors_corrected": 200,
+               "timeline": [{"after_ms": 100 * at, "xid": xid} for at, xid in enumerate(xids, 1)]},
+        memory: {"timeline": [{"after_ms": 100, "xid": 48}]},
+        security: {"timeline": [{"after_ms": 100, "xid": 110}]}})
+    number = [gpu["uuid"] for gpu in place.ringfence.json("gpu", "list")].index(other)
+    with subprocess.Popen([sys.executable, "-c", INTRUDER, os.path.join(place.driver, "lib", "libcuda.so.1"), str(number)],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as intruder:
+        assert intruder.stdout.readline() == "there\n"
+        wanted = {"Burst of MMU faults by one lease", "One tenant causes many kinds of XID", "Uncorrectable memory error",
+                  "GPU reports a security violation", "GPU vanished from its node", "Process on a GPU without a lease",
+                  "Correctable memory errors rise steeply", "GPU used like a miner",
+                  "Power limit or clocks changed during a lease"}
+        try:
+            wait_until(lambda: wanted <= set(place.alerts()), "all alerts")
+        except AssertionError as error:
+            raise AssertionError(f"missing: {wanted - set(place.alerts())}") from error
+        intruder.stdin.close()
+    found = place.alerts()
+    for title in ("Burst of MMU faults by one lease", "GPU used like a miner"):
+        assert found[title]["lease"] == lease and found[title]["tenant"] == VISION[1], title
+    assert not found["Process on a GPU without a lease"]["lease"]
+    assert place.show(uuid)["state"] == "leased", "a job's own faults are no reason to end it"
+    place.ringfence.ok("lease", "end", lease)
+
+
+def test_nothing_is_lost_or_told_twice_when_server_or_agent_is_killed(place):
+    ringfence = place.ringfence
+    uuid = place.gpus("free")[0]
+    place.cause(uuid, timeline=[{"after_ms": 100 * at, "xid": 32} for at in range(1, 30)])
+    for pid in ringfence.pid_of("ringfence", "server"):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: ringfence("status").returncode in (0, 1), "the server to be back")
+
+    def of_kind():
+        return [e for e in place.events("--log", "driver", "--gpu", uuid) if e["gpu"].get("xid") == 32]
+
+    wait_until(lambda: len(of_kind()) >= 29, "all XIDs")
+
+    def agents():
+        return {pid for pid in children_of(ringfence.pid_of("ringfence-jailer"))
+                if b"agent" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")}
+
+    killed = agents()
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: agents() - killed, "the agent to be back")
+    place.cause(uuid, power_mw=333000)
+    wait_until(lambda: place.show(uuid)["reading"]["power_mw"] == 333000, "readings to go on")
+    uids = [event["metadata"]["uid"] for event in of_kind()]
+    assert len(uids) == len(set(uids)) == 29
+    sight = ringfence.json_any("status")["telemetry"]
+    assert sight["missing"] == 0 and sight["dropped"] == 0
+    wait_until(lambda: ringfence.json_any("status")["telemetry"]["blind"] == 0, "every GPU to be seen")
+    assert "% of GPUs without readings" in ringfence("status").stdout

@@ -41,6 +41,8 @@ std::vector<std::string> WitnessesOf(LeaseState state) {
       return {"lease.request"};
     case LeaseState::kAdmitted:
       return {"lease.admit"};
+    case LeaseState::kQueued:
+      return {"lease.queue"};
     case LeaseState::kPlaced:
       return {"lease.place"};
     case LeaseState::kPreparing:
@@ -183,7 +185,8 @@ void Judge::CheckQuotas(const model::Lease& lease) {
 
 void Judge::CheckBoundaries(const model::Lease& lease) {
   for (const policy::Boundary& boundary : policy_.boundaries()) {
-    if (boundary.least != model::IsolationClass::kNode) {
+    if (boundary.scope != policy::BoundaryScope::kPair ||
+        boundary.least != model::IsolationClass::kNode) {
       continue;
     }
     for (const std::string& id : open_) {

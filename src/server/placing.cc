@@ -1,0 +1,179 @@
+#include "server/placing.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "image/reference.h"
+#include "lease/life.h"
+#include "lease/neighbours.h"
+#include "server/proven.h"
+#include "store/proofs.h"
+
+namespace ringfence::server {
+namespace {
+
+// The digest of the image that is asked for, found once: from here on the lease means these bytes.
+Result<std::string> ResolveImage(const std::vector<model::Node>& nodes,
+                                 const image::Reference& reference) {
+  if (reference.pinned()) {
+    return reference.digest;
+  }
+  std::set<std::string> digests;
+  for (const model::Node& node : nodes) {
+    for (const model::NodeImage& one : node.images) {
+      for (const std::string& name : {reference.name, reference.name + ":latest"}) {
+        if (std::find(one.names.begin(), one.names.end(), name) != one.names.end()) {
+          digests.insert(one.digest);
+        }
+      }
+    }
+  }
+  if (digests.empty()) {
+    return Error{Code::kNotFound, "no node has an image named \"" + reference.name + "\"",
+                 "on the node, as root: `ringfence image import REF --name " + reference.name + "`",
+                 "image"};
+  }
+  if (digests.size() > 1) {
+    return Error{Code::kConflict,
+                 "nodes have different images named \"" + reference.name +
+                     "\": " + *digests.begin() + " and " + *std::next(digests.begin()),
+                 "name it by digest: --image " + reference.name + "@" + *digests.begin(), "image"};
+  }
+  return *digests.begin();
+}
+
+// Fills `digest` and who of the fleet lacks it.
+Status FindImage(const Core& core, const model::LeaseRequest& request, lease::Fleet& fleet,
+                 std::string& digest) {
+  const std::string& wanted = request.box.image;
+  image::Reference reference;
+  if (!wanted.empty()) {
+    RINGFENCE_ASSIGN(reference, image::ParseReference(wanted));
+  }
+  RINGFENCE_TRY(policy::CheckBox(*core.policy(), request.tenant, request.box, reference.pinned()));
+  if (!request.box.exception.empty()) {
+    RINGFENCE_TRY(
+        policy::FindException(*core.policy(), request.tenant, request.box.exception, core.Now()));
+  }
+  if (wanted.empty()) {
+    return {};
+  }
+  RINGFENCE_ASSIGN(digest, ResolveImage(fleet.nodes, reference));
+  for (const model::Node& node : fleet.nodes) {
+    const bool has = std::any_of(node.images.begin(), node.images.end(),
+                                 [&](const auto& one) { return one.digest == digest; });
+    if (!has) {
+      fleet.lacking.insert(node.name);
+    }
+  }
+  if (fleet.lacking.size() == fleet.nodes.size() && !fleet.nodes.empty()) {
+    return Error{Code::kFailedPrecondition, "no node has the image " + digest,
+                 "on the node, as root: `ringfence image import REF`; it is there some seconds "
+                 "later",
+                 "image"};
+  }
+  return {};
+}
+
+// Nodes where a boundary that is more than an isolation class stands in the way.
+Status BarByNeighbours(Core& core, store::Connection& db, const model::TenantPath& tenant,
+                       const std::vector<model::Lease>& open, lease::Fleet& fleet) {
+  const auto policy = core.policy();
+  lease::ProvenTimes proven;
+  if (lease::DemandsProof(*policy)) {
+    for (const model::Node& node : fleet.nodes) {
+      RINGFENCE_ASSIGN(const JsonObject document, store::GetProofs(db, node.name));
+      if (const Proven result = ProvenOf(document); result.time.has_value()) {
+        proven.emplace(node.name, *result.time);
+      }
+    }
+  }
+  const lease::Neighbourhood around{fleet.nodes, open, proven, core.Now()};
+  fleet.barred.merge(lease::LinkedNodes(*policy, tenant, around));
+  fleet.barred.merge(lease::UnprovenNodes(*policy, tenant, around));
+  return {};
+}
+
+// Nodes that somebody who waits longer could be placed on, once there is room: were they given to
+// whoever comes later, a large request would wait for ever. One that waits for its own quota keeps
+// nobody from anything.
+std::map<std::string, std::string> KeptNodes(const policy::Policy& policy,
+                                             const std::vector<model::Lease>& open,
+                                             const lease::Fleet& fleet, const std::string& before) {
+  std::map<std::string, std::string> kept;
+  for (const model::Lease& waiting : open) {
+    if (waiting.id == before) {
+      break;  // the others came later
+    }
+    if (waiting.state != model::LeaseState::kQueued ||
+        !lease::CheckQuotas(policy, waiting.request.tenant, waiting.request.gpus, open)
+             .has_value()) {
+      continue;
+    }
+    for (const model::Node& node : fleet.nodes) {
+      const auto gpus =
+          std::count_if(fleet.gpus.begin(), fleet.gpus.end(), [&](const model::Gpu& gpu) {
+            return gpu.node == node.name && gpu.state != model::GpuState::kLost;
+          });
+      const bool has_image =
+          waiting.image.empty() ||
+          std::any_of(node.images.begin(), node.images.end(),
+                      [&](const auto& one) { return one.digest == waiting.image; });
+      if (gpus >= static_cast<std::ptrdiff_t>(waiting.request.gpus) && has_image) {
+        kept.emplace(node.name, "it is kept for lease " + waiting.id + ", which waits longer");
+      }
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+Result<lease::Placement> PlaceInside(Core& core, store::Connection& db,
+                                     const model::LeaseRequest& request, std::string& image,
+                                     const std::string& waiting) {
+  lease::Fleet fleet;
+  RINGFENCE_ASSIGN(fleet.nodes, core.Nodes(db));
+  RINGFENCE_ASSIGN(fleet.gpus, store::ListGpus(db));
+  fleet.now = core.Now();
+  RINGFENCE_ASSIGN(const auto open, store::OpenLeases(db));
+  const auto policy = core.policy();
+  if (request.probe.has_value()) {
+    RINGFENCE_ASSIGN(const model::Node node, store::GetNode(db, request.probe->node));
+    std::erase_if(fleet.nodes, [&](const model::Node& one) { return one.name != node.name; });
+  } else {
+    RINGFENCE_TRY(FindImage(core, request, fleet, image));
+    RINGFENCE_TRY(lease::CheckQuotas(*policy, request.tenant, request.gpus, open));
+    RINGFENCE_ASSIGN(const auto leaks, store::LeakingNodes(db));
+    fleet.barred = lease::LeakingNodes(leaks, request.tenant, open);
+  }
+  fleet.barred.merge(lease::BarredNodes(*policy, request.tenant, open));
+  if (!request.probe.has_value()) {
+    RINGFENCE_TRY(BarByNeighbours(core, db, request.tenant, open, fleet));
+    if (request.gpus > 0) {
+      fleet.barred.merge(KeptNodes(*policy, open, fleet, waiting));
+    }
+  }
+  fleet.earliest_release = lease::EarliestRelease(open);
+  return lease::Place(request.gpus, fleet);
+}
+
+Status HoldPlace(Core& core, store::Connection& db, model::Lease& lease,
+                 const lease::Placement& placement) {
+  const Timestamp now = core.Now();
+  lease.node = placement.node;
+  lease.gpus = placement.gpus;
+  lease.simulated = placement.simulated;
+  RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kPlaced, now, "on node " + lease.node));
+  for (const std::string& uuid : lease.gpus) {
+    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
+    lease::Hold(gpu, lease);
+    RINGFENCE_TRY(store::PutGpu(db, gpu));
+  }
+  audit::Entry placed = core.StepEntry({"ringfence", "system", "", ""}, "lease.place", lease);
+  placed.time = now;  // as in the lease: what it used is counted from here (lease/usage.h)
+  return Core::Record(db, placed);
+}
+
+}  // namespace ringfence::server
