@@ -12,7 +12,7 @@ packages_of() {
                libnftables-dev libarchive-dev libre2-dev libsimdjson-dev ;;
     run) say runc ;;
     bench) say python3 python3-yaml util-linux ;;
-    test) say libgtest-dev python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql \
+    test) say libgtest-dev mold python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql \
               dpkg-dev binutils lintian busybox-static systemd man-db bash zsh fish podman ;;
     package) say dpkg-dev binutils ;;
     package-test) say python3 python3-pytest debootstrap util-linux ;;

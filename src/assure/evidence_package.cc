@@ -19,10 +19,6 @@ bool IsNameByte(char c) {
          c == '_' || c == '-';
 }
 
-bool IsSeal(std::string_view path) {
-  return path == kManifestName || path == kManifestSignatureName;
-}
-
 Error TooMuch() {
   return {Code::kExhausted, "the package holds more than " + std::to_string(kEvidenceFilesMax) +
                                 " files or " + std::to_string(kEvidenceBytesMax >> 20U) + " MiB"};
@@ -65,6 +61,15 @@ bool IsEvidencePath(std::string_view path) {
     at_start = c == '/';
   }
   return true;
+}
+
+bool IsSeal(std::string_view path) {
+  return path == kManifestName || path == kManifestSignatureName || path == kManifestProofName;
+}
+
+std::string ManifestDigest(const EvidenceFiles& files) {
+  const auto found = files.find(std::string(kManifestName));
+  return found == files.end() ? "" : Hex(crypto::Sha256(AsBytes(found->second)));
 }
 
 std::string MakeManifest(const EvidenceFiles& files) {

@@ -19,6 +19,7 @@ inline constexpr std::size_t kEvidenceBytesMax = std::size_t{512} << 20U;  // of
 inline constexpr std::size_t kEvidenceFilesMax = 10'000;
 inline constexpr std::string_view kManifestName = "MANIFEST.sha256";
 inline constexpr std::string_view kManifestSignatureName = "MANIFEST.sig";
+inline constexpr std::string_view kManifestProofName = "MANIFEST.proof.json";
 inline constexpr std::string_view kSignerName = "signer.pem";
 
 using EvidenceFiles = std::map<std::string, std::string>;  // path to bytes
@@ -29,6 +30,10 @@ bool IsEvidencePath(std::string_view path);
 
 // Adds signer.pem (with a key), the manifest and its signature.
 void SealEvidence(const crypto::SigningKey* key, EvidenceFiles& files);
+
+// The manifest, and what vouches for it: these are not listed in it.
+bool IsSeal(std::string_view path);
+std::string ManifestDigest(const EvidenceFiles& files);  // hex
 
 // What `sha256sum` writes: "<64 hex digits>  <path>\n", sorted by path.
 std::string MakeManifest(const EvidenceFiles& files);
@@ -57,6 +62,7 @@ struct EvidenceReport {
   std::size_t proofs = 0;          // audit entries proven to be in the log
   std::size_t statements = 0;      // of nodes, with a good signature
   std::string signer;              // the key's id; empty: none signed
+  std::string recorded;            // when and by whom, as the audit log has it; empty: not there
   bool ok() const { return problems.empty(); }
 };
 EvidenceReport VerifyEvidence(const EvidenceFiles& files, const EvidenceTrust& trust);

@@ -13,7 +13,7 @@ show damage only.
 
     sha256sum --check --strict MANIFEST.sha256
 
-Nothing but `MANIFEST.sha256` and `MANIFEST.sig` may be in the package that the manifest does not list:
+Nothing but `MANIFEST.sha256`, `MANIFEST.sig` and `MANIFEST.proof.json` may be in the package that the manifest does not list:
 
     find . -type f | sed 's,^\./,,' | grep -v '^MANIFEST\.' | sort > have
     cut -c 67- MANIFEST.sha256 | sort | diff - have
@@ -25,6 +25,10 @@ Where `MANIFEST.sig` is there, it is an Ed25519 signature of the bytes of `MANIF
     openssl pkeyutl -verify -pubin -inkey signer.pem -rawin -in MANIFEST.sha256 -sigfile MANIFEST.sig
 
 with the signer's key as you know it instead of `signer.pem`.
+
+Where `MANIFEST.proof.json` is there, the server took the manifest down in its audit log when the package was made: it is a proof as in 4 below, its
+entry's `action` is `evidence.export`, and `detail.manifest_sha256` in it is the SHA-256 of `MANIFEST.sha256`. `time` and `actor` say when and by
+whom. So the log's signature vouches for the manifest, and with it for every file.
 
 ## 3. The audit log's checkpoint
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "assure/evidence_package.h"
+#include "audit/entry.h"
 #include "audit/note.h"
 #include "audit/verify.h"
 #include "base/encoding.h"
@@ -57,7 +58,7 @@ class Verifying {
       }
     }
     for (const auto& [path, bytes] : files_) {
-      if (path != kManifestName && path != kManifestSignatureName && !digests->contains(path)) {
+      if (!IsSeal(path) && !digests->contains(path)) {
         Problem(path + ": is not in the manifest");
       }
     }
@@ -117,19 +118,48 @@ class Verifying {
       }
     }
     for (const auto& [path, bytes] : files_) {
-      if (!path.starts_with("audit/proofs/")) {
-        continue;
-      }
-      const auto proven = audit::VerifyProof(bytes, vkey);
-      if (!proven.has_value()) {
-        Problem(path + ": " + proven.error().message);
-      } else if (!proven->ok) {
-        Problem(path + ": " +
-                (proven->problems.empty() ? "is not what was signed" : proven->problems.front()));
-      } else {
+      if (path.starts_with("audit/proofs/") && Proven(path, bytes, vkey)) {
         ++report_.proofs;
       }
     }
+    const std::string* const own = Find(kManifestProofName);
+    if (own != nullptr && Proven(std::string(kManifestProofName), *own, vkey)) {
+      const Status recorded = Recorded(*own);
+      if (!recorded.has_value()) {
+        Problem(std::string(kManifestProofName) + ": " + recorded.error().message);
+      }
+    }
+  }
+
+  bool Proven(const std::string& path, const std::string& bytes, const std::string& vkey) {
+    const auto proven = audit::VerifyProof(bytes, vkey);
+    if (proven.has_value() && proven->ok) {
+      return true;
+    }
+    Problem(path + ": " +
+            (!proven.has_value()        ? proven.error().message
+             : proven->problems.empty() ? "is not what was signed"
+                                        : proven->problems.front()));
+    return false;
+  }
+
+  // The entry, known to be in the log, in which the server took down this very manifest.
+  Status Recorded(const std::string& proof) {
+    RINGFENCE_ASSIGN(const Json json, ParseJson(proof, kJsonBytesMax));
+    const JsonObject* const object = json.if_object();
+    const Json* const encoded = object == nullptr ? nullptr : object->if_contains("entry");
+    if (encoded == nullptr || !encoded->is_string()) {
+      return Error{Code::kCorrupt, "has no entry"};
+    }
+    RINGFENCE_ASSIGN(const Bytes bytes, FromBase64(std::string_view(encoded->get_string())));
+    RINGFENCE_ASSIGN(const audit::Entry entry, audit::Entry::Parse(bytes));
+    const Json* const digest = entry.detail.if_contains("manifest_sha256");
+    if (entry.action != "evidence.export" || digest == nullptr ||
+        *digest != Json(ManifestDigest(files_))) {
+      return Error{Code::kCorrupt, "the audit log has another manifest than this one"};
+    }
+    report_.recorded = FormatTime(entry.time) + " by " + entry.actor.principal;
+    return {};
   }
 
   // What nodes signed: how probes ended, that GPUs were scrubbed.

@@ -228,7 +228,7 @@ TEST(RestoreTest, IsWhatWasBackedUp) {
     EXPECT_EQ(RowsOf(*database, same), RowsOf(state.database(), same)) << same;
   }
   std::vector<store::Row> audit = RowsOf(*database, "audit");
-  ASSERT_EQ(audit.size(), 303 + 1 + 8) << "server.restored, and each open lease's end";
+  ASSERT_EQ(audit.size(), 303 + 1 + 9) << "server.restored, and each open lease's end";
   EXPECT_EQ(store::TextAt(audit[303], 1), "server.restored");
   audit.resize(303);
   EXPECT_EQ(audit, RowsOf(state.database(), "audit"));
@@ -240,7 +240,7 @@ TEST(RestoreTest, DoubtsWhatItCannotKnow) {
   const auto restored = Restore(reader, state.Restoring());
   ASSERT_TRUE(restored.has_value()) << restored.error().message;
   EXPECT_EQ(restored->distrusted.gpus, 2U);
-  EXPECT_EQ(restored->distrusted.leases_ended, 8U);
+  EXPECT_EQ(restored->distrusted.leases_ended, 9U);
   EXPECT_EQ(restored->distrusted.tokens_revoked, 1U);
   EXPECT_EQ(restored->distrusted.join_tokens_dropped, 1U);
   const auto database = store::OpenSqlite(state.Path("restored/server/ringfence.db")).value();
@@ -270,7 +270,7 @@ TEST(RestoreTest, DoubtsWhatItCannotKnow) {
     RINGFENCE_ASSIGN(const auto rows, store::ListAudit(db, filter));
     EXPECT_EQ(rows.size(), 1U);
     RINGFENCE_ASSIGN(const audit::Entry entry, audit::Entry::Parse(rows.at(0).entry));
-    EXPECT_EQ(entry.detail.at("leases_ended").as_int64(), 8);
+    EXPECT_EQ(entry.detail.at("leases_ended").as_int64(), 9);
     EXPECT_EQ(entry.detail.at("gpus_to_scrub").as_int64(), 2);
     EXPECT_EQ(entry.detail.at("backup_entries").as_int64(), 5);
     return {};
@@ -328,7 +328,7 @@ TEST(RestoreTest, OntoAnotherKindOfDatabase) {
     EXPECT_EQ(Sorted(RowsOf(*sqlite, same)), Sorted(RowsOf(*postgres, same))) << same;
   }
   std::vector<store::Row> audit = RowsOf(*sqlite, "audit");
-  ASSERT_EQ(audit.size(), 303U + 9 + 1);
+  ASSERT_EQ(audit.size(), 303U + 10 + 1);
   audit.resize(303);
   EXPECT_EQ(audit, RowsOf(state.database(), "audit"));
 }

@@ -44,7 +44,8 @@ const CommandTable& AllCommands() {
           IntelCommands,         EventCommands,  AlertCommands,    CheckCommands,
           RiskCommands,          UsageCommands,  BoundaryCommands, ConfigCommands,
           CompletionCommands,    HelpCommands,   ComplyCommands,   BaselineCommands,
-          PolicyCompileCommands, CanCommands,    WhoCanCommands,   PolicyTestCommands}) {
+          PolicyCompileCommands, CanCommands,    WhoCanCommands,   PolicyTestCommands,
+          AssessFleetCommands}) {
       CommandTable commands = piece();
       std::move(commands.begin(), commands.end(), std::back_inserter(table));
     }

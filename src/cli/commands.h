@@ -31,9 +31,9 @@ CommandTable BoundaryCommands();
 CommandTable PolicyVersionCommands();
 CommandTable PolicyCompileCommands();
 CommandTable CanCommands();
+CommandTable PolicyVersionCommands();
 CommandTable WhoCanCommands();
 CommandTable PolicyTestCommands();
-CommandTable PolicyVersionCommands();
 CommandTable NetworkCommands();
 CommandTable ProveCommands();
 CommandTable ConfigCommands();
@@ -48,6 +48,7 @@ CommandTable CheckCommands();
 CommandTable RiskCommands();
 CommandTable ComplyCommands();
 CommandTable BaselineCommands();
+CommandTable AssessFleetCommands();
 CommandTable CompletionCommands();
 CommandTable HelpCommands();
 

@@ -228,7 +228,8 @@ std::vector<OptionSpec> FilterOptions() {
        .value = "NAME",
        .help = "only this log",
        .completes = Completes::kWords,
-       .words = "api authentication audit box driver inventory lease network node telemetry"},
+       .words =
+           "api assess authentication audit box driver inventory lease network node telemetry"},
       {.name = "tenant",
        .value = "TENANT",
        .help = "only this tenant and below",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "assure/evidence_package.h"
 #include "assure/evidence_page.h"
@@ -24,6 +25,7 @@ constexpr std::size_t kEntriesPerAction = 5;
 constexpr std::size_t kScrubsLookedAt = 1000;  // many leases have no GPUs
 constexpr std::size_t kNodesMax = 10'000;
 constexpr std::size_t kLeasesMax = 500;
+constexpr int kAnchorTries = 40;
 constexpr std::size_t kKeyBytesMax = 64 * 1024;
 
 std::string Pretty(const Json& value) { return PrettyJson(value) + "\n"; }
@@ -151,6 +153,38 @@ Result<std::set<std::string>> AddLog(Dossier& dossier, std::size_t per_action,
   return scrubbed;
 }
 
+// The server takes the manifest's digest down in its log; the entry's proof goes with the package.
+// Where that cannot be, the package is as good as without a server's word, and says so.
+Status Anchor(Dossier& dossier, Console& console, EvidenceFiles& files) {
+  Api& api = *dossier.api;
+  const std::string digest = assure::ManifestDigest(files);
+  const Json body = JsonObject{{"manifest_sha256", digest}};
+  const auto recorded = api.Post("/v1/audit/evidence", &body);
+  if (!recorded.has_value()) {
+    console.Warn("the server did not record the package: " + recorded.error().message);
+    return {};
+  }
+  // An entry is under a signed checkpoint within a second or so.
+  for (int tries = 0; tries < kAnchorTries; ++tries) {
+    RINGFENCE_ASSIGN(
+        const JsonArray items,
+        api.List("/v1/audit/entries", {{"order", "newest"}, {"action", "evidence.export"}}, 20));
+    for (const Json& item : items) {
+      const Json* const entry = Field(item, "entry");
+      const Json* const detail = entry == nullptr ? nullptr : Field(*entry, "detail");
+      if (detail != nullptr && BoolOf(item, "proven") &&
+          TextOf(*detail, "manifest_sha256") == digest) {
+        RINGFENCE_ASSIGN(files[std::string(assure::kManifestProofName)],
+                         api.Raw(Target("/v1/audit/entries", TextOf(item, "index"), "/proof")));
+        return {};
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  }
+  console.Warn("the server recorded the package, and has not signed the entry yet");
+  return {};
+}
+
 Result<int> EvidenceExport(Invocation& invocation) {
   const Parsed& parsed = invocation.parsed;
   const auto out = parsed.Value("out");
@@ -196,6 +230,9 @@ Result<int> EvidenceExport(Invocation& invocation) {
                                             {"missing", dossier.evidence.no_server}});
   files["VERIFY.md"] = assure::VerifyPage();
   assure::SealEvidence(key.has_value() ? &*key : nullptr, files);
+  if (dossier.api != nullptr) {
+    RINGFENCE_TRY(Anchor(dossier, invocation.console, files));
+  }
   if (out->ends_with(".tar")) {
     const std::string tar = assure::WriteTar(files, dossier.bench.head.when);
     RINGFENCE_TRY(os::WriteFile(*out, AsBytes(tar)));
@@ -252,6 +289,7 @@ Result<int> EvidenceVerify(Invocation& invocation) {
                             {"proofs", report.proofs},
                             {"statements", report.statements},
                             {"signer", report.signer},
+                            {"recorded", report.recorded},
                             {"problems", Texts(report.problems)},
                             {"notes", Texts(report.notes)}});
     return report.ok() ? kExitOk : kExitFindings;
@@ -267,6 +305,7 @@ Result<int> EvidenceVerify(Invocation& invocation) {
   facts.Add("Audit entries", std::to_string(report.proofs) + " proven to be in the log");
   facts.Add("Nodes' statements", std::to_string(report.statements) + " with a good signature");
   facts.Add("Signed by", report.signer);
+  facts.Add("In the audit log", report.recorded);
   for (const std::string& note : report.notes) {
     facts.Add("Note", note);
   }

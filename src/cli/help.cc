@@ -97,6 +97,8 @@ std::string_view NounSummary(std::string_view noun) {
       {"audit", "The tamper-evident log: read it, prove it, verify it"},
       {"token", "Tokens to act as a principal"},
       {"policy", "The policy folder, and what is in force"},
+      {"risk", "Risks of what was found: weighed, decided, watched"},
+      {"baseline", "What this machine is made of, signed, and what became of it"},
       {"config", "Settings"},
   };
   for (const auto& [name, summary] : kNouns) {

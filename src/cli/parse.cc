@@ -73,6 +73,13 @@ class Parser {
       parsed_.path = path;
       return {};
     }
+    // A command may have commands of its own: `assess` and `assess fleet`.
+    if (const std::string path = Joined(parsed_.path, word);
+        parsed_.arguments.empty() && FindCommand(table_, path) != nullptr) {
+      parsed_.command = FindCommand(table_, path);
+      parsed_.path = path;
+      return {};
+    }
     if (parsed_.command->takes_command && parsed_.command->arguments.empty()) {
       return Wrong("the job's command must come after \"--\", and \"" + word + "\" comes before",
                    "write: ringfence " + parsed_.path + " [OPTIONS] -- " + word + " ...");

@@ -66,6 +66,8 @@ constexpr SettingSpec kTable[kSettingCount] = {
     {Setting::kNodeCdiDir, "node.cdi_dir", "RINGFENCE_CDI_DIR", "cdi-dir", ValueKind::kFolder, "",
      "folder for CDI documents of leases that other runtimes' containers take; none: no such "
      "leases"},
+    {Setting::kNodeAssessEvery, "node.assess_every", "RINGFENCE_NODE_ASSESS_EVERY", "",
+     ValueKind::kText, "6h", "how often `up` has checks run on its node; off: never"},
     {Setting::kPolicyFolder, "policy.folder", "RINGFENCE_POLICY", "policy", ValueKind::kFolder,
      "<state>/policy", "folder of the policy's YAML files"},
     {Setting::kPolicyInsteadOf, "policy.instead_of", "RINGFENCE_POLICY_INSTEAD_OF", "",

@@ -42,6 +42,7 @@ enum class Setting {
   kNodeMounts,
   kNodeImageVerifier,
   kNodeCdiDir,
+  kNodeAssessEvery,
   kPolicyFolder,
   kPolicyInsteadOf,
   kLogLevel,
@@ -52,7 +53,7 @@ enum class Setting {
   kClientTenant,
   kOutput,
 };
-inline constexpr std::size_t kSettingCount = 32;
+inline constexpr std::size_t kSettingCount = 33;
 inline constexpr std::size_t kConfigBytesMax = 256 * 1024;
 
 enum class ValueKind {

@@ -62,6 +62,7 @@ class Supervisor {
  private:
   Status StartServer();
   Status StartNode();
+  Status StartAssess();
   Status WaitForServer();
   void Started(Daemon& daemon, int pid);
   void Ended(const os::Ended& ended);
@@ -77,6 +78,7 @@ class Supervisor {
   bool stop_ = false;  // asked for while waiting for something else
   Daemon server_{"server", 0, {}, kRestartFirst};
   Daemon node_{"node", 0, {}, kRestartFirst};
+  Daemon assess_{"assess", 0, {}, kRestartFirst};
 };
 
 // Whether `uid` can walk down to `path`, by the permission bits of its folders.
@@ -223,7 +225,36 @@ Status Supervisor::WaitForServer() {
 Status Supervisor::StartAll() {
   RINGFENCE_TRY(StartServer());
   RINGFENCE_TRY(WaitForServer());
-  return StartNode();
+  RINGFENCE_TRY(StartNode());
+  return StartAssess();
+}
+
+// What the node is like is for its server to know. It never keeps the node from working.
+Status Supervisor::StartAssess() {
+  const std::string every = settings_.Text(Setting::kNodeAssessEvery);
+  if (every == "off") {
+    return {};
+  }
+  if (const auto duration = ParseDuration(every);
+      !duration.has_value() || *duration < std::chrono::minutes(1)) {
+    return Error{Code::kInvalidArgument,
+                 "node.assess_every: \"" + every + "\" is no time of a minute at least",
+                 "write it as 6h, or off", "node.assess_every"};
+  }
+  RINGFENCE_ASSIGN(const std::string own, os::OwnPath());
+  RINGFENCE_ASSIGN(const os::UniqueFd program, os::OpenRead(own));
+  RINGFENCE_ASSIGN(const os::UniqueFd log, os::OpenAppend(StateFile("logs/assess.log")));
+  os::SpawnOptions spawn;
+  spawn.exec_fd = program.get();
+  RINGFENCE_ASSIGN(const Connection local, ReadContext(ContextPath(settings_)));
+  spawn.arguments = {"ringfence", "assess", "send", "--every", every, "--server", local.server};
+  spawn.environment = EnvironmentFor(settings_, settings_.state());
+  spawn.fds = {{log.get(), 1}, {log.get(), 2}};
+  spawn.new_session = true;
+  spawn.parent_death_signal = kSigTerm;
+  RINGFENCE_ASSIGN(const int pid, os::Spawn(spawn));
+  Started(assess_, pid);
+  return {};
 }
 
 void Supervisor::Started(Daemon& daemon, int pid) {
@@ -232,7 +263,7 @@ void Supervisor::Started(Daemon& daemon, int pid) {
 }
 
 void Supervisor::Ended(const os::Ended& ended) {
-  for (Daemon* daemon : {&server_, &node_}) {
+  for (Daemon* daemon : {&server_, &node_, &assess_}) {
     if (daemon->pid != ended.pid) {
       continue;
     }
@@ -269,6 +300,9 @@ void Supervisor::Tend() {
     if (node_.pid == 0 && server_.pid != 0 && now >= node_.start_at) {
       started = StartNode();
     }
+    if (assess_.pid == 0 && assess_.start_at != SteadyTime{} && now >= assess_.start_at) {
+      started = StartAssess();
+    }
     if (stop_) {
       return;
     }
@@ -300,6 +334,7 @@ void Supervisor::Stop(Daemon& daemon) {
 
 // The node first: what it has to say of its last moments, the server still hears.
 void Supervisor::StopAll() {
+  Stop(assess_);
   Stop(node_);
   Stop(server_);
 }

@@ -45,6 +45,7 @@ constexpr std::array kActionTable = {
     ActionFacts{Action::kAlertRead, "alert.read", ActionScope::kTenant},
     ActionFacts{Action::kAlertManage, "alert.manage", ActionScope::kTenant},
     ActionFacts{Action::kUsageRead, "usage.read", ActionScope::kTenant},
+    ActionFacts{Action::kAssessRead, "assess.read", ActionScope::kCluster},
 };
 
 constexpr bool InEnumOrder() {
@@ -56,7 +57,7 @@ constexpr bool InEnumOrder() {
   return true;
 }
 static_assert(InEnumOrder());
-static_assert(static_cast<std::size_t>(Action::kUsageRead) + 1 == kActionTable.size(),
+static_assert(static_cast<std::size_t>(Action::kAssessRead) + 1 == kActionTable.size(),
               "every action has a row");
 static_assert(kActionTable.size() <= 64, "ActionBits has 64 bits");
 
@@ -99,7 +100,7 @@ std::vector<Role> MakeBuiltInRoles() {
       {"operator",
        {kNodeJoin, kGpuScrub, kNodeProve, kMigReshape, kNodeQuarantine, kDrillRun, kLeaseEnd,
         kLeaseRead, kTenantRead, kNodeRead, kPolicyRead, kStatusRead, kEventRead, kAlertRead,
-        kAlertManage, kUsageRead},
+        kAlertManage, kUsageRead, kAssessRead},
        {}},
       {"security",
        With(reads, {kLeaseEnd, kNodeProve, kNodeQuarantine, kKeyRotate, kExceptionGrant, kDrillRun,

@@ -45,6 +45,7 @@ enum class Action {
   kAlertRead,
   kAlertManage,  // acknowledge and silence
   kUsageRead,
+  kAssessRead,  // what checks found on nodes
 };
 std::string_view Name(Action action);  // "lease.request"
 

@@ -43,6 +43,7 @@ constexpr std::array kPermissions = {
     Permission{kAlertRead, kRead, "see alerts"},
     Permission{kAlertManage, kChange, "acknowledge and silence alerts"},
     Permission{kUsageRead, kRead, "see what leases used"},
+    Permission{kAssessRead, kRead, "see what checks found on nodes"},
 };
 
 constexpr std::string_view kHead =

@@ -274,7 +274,7 @@ TEST(ScopeTest, ARoleBelowTheRootGivesNothingAboutTheCluster) {
     const bool asset = label.starts_with("asset.");
     const bool cluster = label == "mig.reshape" || label == "node.quarantine" ||
                          label == "drill.run" || label == "node.join" || label == "gpu.scrub" ||
-                         label == "node.prove" || label == "audit.read" ||
+                         label == "node.prove" || label == "audit.read" || label == "assess.read" ||
                          label.starts_with("token.") || label.starts_with("policy.");
     const bool anywhere = label == "node.read" || label == "status.read";
     EXPECT_EQ((*policy)->Decide({"c", action, Path("t")}).allowed, !cluster && !asset) << label;

@@ -22,6 +22,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/nodes/{node}", Door::kToken, Action::kNodeRead, false, GetNode},
     {"GET", "/v1/nodes/{node}/proofs", Door::kToken, Action::kNodeRead, false, GetProofs},
     {"POST", "/v1/nodes/{node}/proofs", Door::kToken, Action::kNodeProve, false, TakeProofs},
+    {"GET", "/v1/nodes/{node}/assessment", Door::kToken, Action::kAssessRead, false, GetAssessment},
+    {"GET", "/v1/assessments", Door::kToken, Action::kAssessRead, false, ListAssessments},
     {"POST", "/v1/node-tokens", Door::kToken, Action::kNodeJoin, false, CreateNodeToken},
     {"GET", "/v1/gpus", Door::kToken, Action::kNodeRead, false, ListGpus},
     {"GET", "/v1/gpus/{gpu}", Door::kToken, Action::kNodeRead, false, GetGpu},
@@ -50,6 +52,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/audit/checkpoint", Door::kToken, Action::kAuditRead, false, GetCheckpoint},
     {"GET", "/v1/audit/keys", Door::kToken, Action::kStatusRead, false, GetAuditKeys},
     {"GET", "/v1/audit/log/{file}", Door::kToken, Action::kAuditRead, false, GetLogFile},
+    {"POST", "/v1/audit/evidence", Door::kToken, Action::kAuditRead, false, RecordEvidence},
     {"GET", "/v1/events", Door::kToken, Action::kEventRead, true, ListEvents},
     {"GET", "/v1/events/count", Door::kToken, Action::kEventRead, true, CountEvents},
     {"GET", "/v1/alerts", Door::kToken, Action::kAlertRead, true, ListAlerts},
@@ -73,6 +76,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/agent/cosignatures", Door::kNode, {}, false, AgentCosign},
     {"POST", "/v1/agent/incidents", Door::kNode, {}, false, AgentIncidents},
     {"POST", "/v1/agent/telemetry", Door::kNode, {}, false, AgentTelemetry},
+    {"POST", "/v1/agent/assessment", Door::kNode, {}, false, AgentAssessment},
 };
 
 std::string_view TakeSegment(std::string_view& path) {

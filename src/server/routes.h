@@ -46,6 +46,7 @@ void ProveAuditEntry(const Call&, const net::Responder&);
 void GetCheckpoint(const Call&, const net::Responder&);
 void GetAuditKeys(const Call&, const net::Responder&);
 void GetLogFile(const Call&, const net::Responder&);
+void RecordEvidence(const Call&, const net::Responder&);
 void ListEvents(const Call&, const net::Responder&);
 void CountEvents(const Call&, const net::Responder&);
 void ListAlerts(const Call&, const net::Responder&);
@@ -65,12 +66,11 @@ void AgentLeaseStep(const Call&, const net::Responder&);
 void AgentLeaseOutput(const Call&, const net::Responder&);
 void AgentReceipt(const Call&, const net::Responder&);
 void AgentCosign(const Call&, const net::Responder&);
+void AgentAssessment(const Call&, const net::Responder&);
+void ListAssessments(const Call&, const net::Responder&);
+void GetAssessment(const Call&, const net::Responder&);
 void AgentIncidents(const Call&, const net::Responder&);
 void AgentTelemetry(const Call&, const net::Responder&);
-
-// The one route whose body may be long: a whole policy folder, as JSON.
-inline constexpr std::string_view kPolicyVersionsPath = "/v1/policy/versions";
-inline constexpr std::size_t kPolicyRequestBytesMax = std::size_t{16} << 20U;
 
 // The one route whose body may be long: a whole policy folder, as JSON.
 inline constexpr std::string_view kPolicyVersionsPath = "/v1/policy/versions";

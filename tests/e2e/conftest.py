@@ -24,10 +24,11 @@ class Ringfence:
     def __init__(self, state, up_args=()):
         self.state = pathlib.Path(state)
         self.up_args = list(up_args)
+        self.assess_every = "off"  # one process less for tests of other things
 
     def environment(self, token=None):
         env = {k: v for k, v in os.environ.items() if not k.startswith("RINGFENCE_")}
-        env.update({"RINGFENCE_STATE": str(self.state), "NO_COLOR": "1"})
+        env.update({"RINGFENCE_STATE": str(self.state), "NO_COLOR": "1", "RINGFENCE_NODE_ASSESS_EVERY": self.assess_every})
         if token:
             env["RINGFENCE_TOKEN"] = token
         return env

@@ -53,9 +53,9 @@ def test_who_is_kept_from_whom_and_why(ringfence, developer, boundary):
                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         lease = wait_until(lambda: next((one for one in ringfence.json("lease", "list") if one["state"] == "active"), None), "the job")
-        assert boundary("{between: [acme, globex], sharing: never}").returncode == 0
+        assert boundary("{between: [acme, globex/genomics], sharing: never}").returncode == 0
         refused = run(ringfence, "acme/research/vision", developer)
-        assert refused.returncode != 0 and "conflict of interest between acme and globex (extra.yaml:1)" in refused.stderr
+        assert refused.returncode != 0 and "conflict of interest between acme and globex/genomics (extra.yaml:1)" in refused.stderr
         assert "earliest release by" in refused.stderr and "free" in refused.stderr
         assert boundary("{between: departments, nvlink: one-tenant}").returncode == 0
         refused = run(ringfence, "acme/research/vision", developer)
@@ -89,7 +89,7 @@ def waiting(ringfence):
 
 def test_who_must_wait_is_served_in_the_order_of_asking(ringfence, developer, boundary):
     grace = ringfence.token("grace@globex.example")
-    assert boundary("{between: [acme, globex], sharing: never}").returncode == 0
+    assert boundary("{between: [acme, globex/genomics], sharing: never}").returncode == 0
     holder = ringfence.ok("run", "-d", "-t", "globex/genomics/folding", "--", "sleep", "300", token=grace).strip()
 
     def start(*words):

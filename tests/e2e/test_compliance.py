@@ -147,13 +147,14 @@ def test_a_running_cluster_proves_some_controls(ringfence, package):
 
 def test_the_package_is_verified_without_us(ringfence, package, key):
     found = verify(package, (key / "public.pem").read_bytes(), ringfence.json("audit", "keys")["log"])
-    assert found["problems"] == [] and found["signed"], found
+    assert found["problems"] == [] and found["signed"] and found["recorded"], found
     assert found["files"] > 20 and found["proofs"] >= 5, found
     assert found["statements"] >= 5, "an attack and its control of each probe, and a receipt"
     with tarfile.open(package) as tar:
         assert any("/receipt-" in name for name in tar.getnames())
     ours = ringfence.json("evidence", "verify", package, "--signer", key / "public.pem")
     assert (ours["files"], ours["proofs"], ours["statements"]) == (found["files"], found["proofs"], found["statements"]), ours
+    assert "by " in ours["recorded"] and ours["signer"]
 
 
 def test_openssl_and_sha256sum_alone(package, tmp_path):
@@ -190,6 +191,6 @@ def test_a_changed_byte_is_found(ringfence, package, tmp_path):
              if not path.name.startswith("MANIFEST")]
     (folder / "MANIFEST.sha256").write_text("\n".join(sorted(lines, key=lambda line: line[66:])) + "\n")
     (folder / "MANIFEST.sig").unlink()
-    assert any("proofs" in problem for problem in verify(folder)["problems"])
+    assert {problem.split("/")[0].split(":")[0] for problem in verify(folder)["problems"]} == {"audit", "MANIFEST.proof.json"}
     done = ringfence("evidence", "verify", folder)
     assert done.returncode == 1 and "audit/proofs" in done.stdout, done.stdout

@@ -92,6 +92,13 @@ def check_proof(document, vkey):
     json.loads(base64.b64decode(document["entry"]))
 
 
+def check_recorded(document, manifest, vkey):
+    check_proof(document, vkey)
+    entry = json.loads(base64.b64decode(document["entry"]))
+    if entry["action"] != "evidence.export" or entry["detail"]["manifest_sha256"] != hashlib.sha256(manifest).hexdigest():
+        raise Wrong("the log has another manifest")
+
+
 def check_statement(document, nodes):
     envelope = json.loads(document["envelope"])
     payload = base64.b64decode(envelope["payload"], validate=True)
@@ -105,9 +112,9 @@ def check_statement(document, nodes):
 
 
 def verify(package, signer=None, vkey=None):
-    """What was found: {"files", "proofs", "statements", "signed", "problems"}."""
+    """What was found: {"files", "proofs", "statements", "signed", "recorded", "problems"}."""
     files = read(package)
-    found = {"files": 0, "proofs": 0, "statements": 0, "signed": False, "problems": []}
+    found = {"files": 0, "proofs": 0, "statements": 0, "signed": False, "recorded": False, "problems": []}
 
     def tried(what, deed):
         try:
@@ -124,7 +131,7 @@ def verify(package, signer=None, vkey=None):
             found["problems"].append(f"{path}: missing or changed")
         else:
             found["files"] += 1
-    for path in set(files) - set(listed) - {"MANIFEST.sha256", "MANIFEST.sig"}:
+    for path in set(files) - set(listed) - {"MANIFEST.sha256", "MANIFEST.sig", "MANIFEST.proof.json"}:
         found["problems"].append(f"{path}: not in the manifest")
     if not listed:
         found["problems"].append("no manifest")
@@ -137,6 +144,8 @@ def verify(package, signer=None, vkey=None):
     vkey = vkey or files.get("audit/log.vkey", b"").decode().strip()
     if "audit/checkpoint" in files:
         tried("audit/checkpoint", lambda: open_note(files["audit/checkpoint"].decode(), vkey))
+    if "MANIFEST.proof.json" in files:
+        found["recorded"] = tried("MANIFEST.proof.json", lambda: check_recorded(json.loads(files["MANIFEST.proof.json"]), manifest, vkey))
     for path in sorted(files):
         if path.startswith("audit/proofs/"):
             found["proofs"] += tried(path, lambda: check_proof(json.loads(files[path]), vkey))
