@@ -395,13 +395,11 @@ CommandTable RunCommands() {
       .examples =
           {{"ringfence run -t acme/research/vision -- nvidia-smi -L", "which GPUs the job sees"},
            {"ringfence run -t acme/research/vision --gpus 2 --timeout 2h --memory 16G -e "
-            "EPOCHS=3 -- python3 train.py",
-            "two GPUs for two hours"},
+            "EPOCHS=3 --wait=1h -- python3 train.py",
+            "two GPUs for two hours; if they are not free, in the queue for at most one"},
            {"ringfence run -t acme/research/vision --image acme/train:7 --mount data:/data -- "
             "python3 train.py",
             "in an image of the node, with a folder of it"},
-           {"ringfence run -t acme/research/vision --gpus 8 --wait=2h -- python3 train.py",
-            "join the queue if eight GPUs are not free, for two hours; Ctrl-C leaves it"},
            {"ringfence run -t acme/research/vision --detach -- sleep 600",
             "leave it running; `lease logs -f` follows it later"}},
       .exit_codes =
