@@ -31,6 +31,7 @@ CommandTable BoundaryCommands();
 CommandTable PolicyVersionCommands();
 CommandTable PolicyCompileCommands();
 CommandTable CanCommands();
+CommandTable AccessCommands();
 CommandTable PolicyVersionCommands();
 CommandTable WhoCanCommands();
 CommandTable PolicyTestCommands();

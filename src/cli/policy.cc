@@ -104,8 +104,10 @@ CommandTable PolicyCommands() {
        .exit_codes = "0 good, 1 findings",
        .handler = Check},
   };
-  CommandTable versions = PolicyVersionCommands();
-  std::move(versions.begin(), versions.end(), std::back_inserter(table));
+  for (CommandTable (*piece)() : {PolicyVersionCommands, AccessCommands}) {
+    CommandTable more = piece();
+    std::move(more.begin(), more.end(), std::back_inserter(table));
+  }
   return table;
 }
 

@@ -62,6 +62,8 @@ Result<JsonObject> PageOfAlerts(Core& core, const Wanted& wanted) {
              .allowed) {
       continue;
     }
+    core.uses().Used(wanted.principal, policy::Action::kAlertRead, TenantOf(row.tenant),
+                     core.Now());
     RINGFENCE_ASSIGN(const detect::Alert alert, AlertOf(row));
     items.emplace_back(LineOf(alert));
     all += alert.id + " " + std::to_string(alert.count) + " " + row.status + " " + alert.owner +

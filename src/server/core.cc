@@ -134,6 +134,25 @@ Status Core::KeepPulses() {
   });
 }
 
+Status Core::KeepUses() {
+  const std::vector<store::AccessUse> uses = uses_.Take();
+  if (uses.empty()) {
+    return {};
+  }
+  const Status kept = database_->Write([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(const bool has_records, store::HasAccessRecords(db));
+    if (!has_records) {
+      return {};
+    }
+    RINGFENCE_TRY(store::SettleFact(db, kUsesSinceFact, FormatTime(uses.front().first)));
+    return store::AddAccessUses(db, uses);
+  });
+  if (!kept.has_value()) {
+    uses_.Return(uses);
+  }
+  return kept;
+}
+
 void Core::Notify(const std::string& topic) {
   waiters_.Notify(topic);
   database_->Announce(topic);

@@ -19,6 +19,7 @@
 #include "model/node.h"
 #include "net/http.h"
 #include "policy/policy.h"
+#include "server/access_ledger.h"
 #include "server/detector.h"
 #include "server/keys.h"
 #include "server/policy_version.h"
@@ -65,6 +66,9 @@ struct Counters {
 // still, health and reads are answered all the same.
 inline constexpr std::size_t kChangesAtOnceMax = 72;
 
+// Since when uses of permissions are recorded in this database.
+inline const std::string kUsesSinceFact = "access_uses_since";
+
 // Any thread. Its members outlive the HTTP server, which calls into it.
 class Core {
  public:
@@ -93,6 +97,9 @@ class Core {
   Waiters& waiters() { return waiters_; }
   Counters& counters() { return counters_; }
   TelemetryBoard& telemetry() { return telemetry_; }
+  AccessLedger& uses() { return uses_; }
+  // Writes the uses that were collected, for all servers to read.
+  Status KeepUses();
   Sequencer& sequencer() { return *sequencer_; }
   void SetSequencer(std::unique_ptr<Sequencer> sequencer) { sequencer_ = std::move(sequencer); }
   Detector* detector() { return detector_.get(); }  // null: nothing is detected here
@@ -179,6 +186,7 @@ class Core {
   Waiters waiters_;
   Counters counters_;
   TelemetryBoard telemetry_;
+  AccessLedger uses_;
   std::atomic<std::size_t> changes_{0};           // under way
   std::shared_ptr<const policy::Policy> policy_;  // shared: requests under way keep the old one
   std::atomic<std::int64_t> policy_version_;

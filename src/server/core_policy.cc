@@ -113,6 +113,11 @@ Result<PolicyApplied> Core::ApplyPolicy(std::shared_ptr<const policy::Policy> po
       RINGFENCE_TRY(store::InsertPolicyVersion(db, Sign(keys_.grant, applied.facts)));
       RINGFENCE_TRY(store::ForgetPolicyVersions(db));
     }
+    RINGFENCE_ASSIGN(const bool has_records, store::HasAccessRecords(db));
+    if (has_records) {
+      RINGFENCE_ASSIGN(const std::string grants, store::GetBindingGrants(db));
+      RINGFENCE_TRY(store::PutBindingGrants(db, NextGrants(*policy, grants, applied.facts.number)));
+    }
     const bool back = change.origin == kFromRollback;
     return Record(db, Describe(NewEntry(change.actor, back ? "policy.rollback" : "policy.apply"),
                                applied.facts, applied.changed));

@@ -79,9 +79,9 @@ Result<Wanted> WantedOf(const Call& call) {
 // What one caller may see, asked of policy once for each tenant.
 class Sight {
  public:
-  Sight(std::shared_ptr<const policy::Policy> policy, std::string principal,
-        policy::Circumstances circumstances)
-      : policy_(std::move(policy)),
+  Sight(Core& core, std::string principal, policy::Circumstances circumstances)
+      : core_(core),
+        policy_(core.policy()),
         principal_(std::move(principal)),
         circumstances_(std::move(circumstances)) {}
 
@@ -96,10 +96,14 @@ class Sight {
         path.has_value() &&
         policy_->Decide({principal_, policy::Action::kEventRead, *path, circumstances_}).allowed;
     known_.emplace(tenant, sees);
+    if (sees) {
+      core_.uses().Used(principal_, policy::Action::kEventRead, *path, core_.Now());
+    }
     return sees;
   }
 
  private:
+  Core& core_;
   std::shared_ptr<const policy::Policy> policy_;
   std::string principal_;
   policy::Circumstances circumstances_;
@@ -153,7 +157,7 @@ Result<Found> Scan(Core& core, const Wanted& wanted, Sight& sight, std::int64_t 
 
 Result<Found> PageOfEvents(Core& core, const Wanted& wanted, const Caller& caller,
                            std::int64_t limit) {
-  Sight sight(core.policy(), caller.principal, {core.Now(), caller.address});
+  Sight sight(core, caller.principal, {core.Now(), caller.address});
   JsonArray items;
   RINGFENCE_ASSIGN(Found found, Scan(core, wanted, sight, kScanMax, [&](Json event) {
                      items.push_back(std::move(event));
@@ -208,7 +212,7 @@ void CountEvents(const Call& call, const net::Responder& responder) {
   Answer(responder, [&]() -> Result<net::Response> {
     RINGFENCE_ASSIGN(const Wanted wanted, WantedOf(call));
     const std::string by(call.request.Query("by"));
-    Sight sight(call.core.policy(), call.caller.principal, {call.core.Now(), call.caller.address});
+    Sight sight(call.core, call.caller.principal, {call.core.Now(), call.caller.address});
     std::int64_t count = 0;
     std::map<std::string, std::int64_t> groups;
     std::int64_t elsewhere = 0;  // of groups that found no room

@@ -45,6 +45,7 @@ constexpr Route kRoutes[] = {
      GetPolicyVersion},
     {"POST", "/v1/policy/rollback", Door::kToken, Action::kPolicyApply, false, RollbackPolicy},
     {"POST", "/v1/policy/reload", Door::kToken, Action::kPolicyApply, false, ReloadPolicy},
+    {"GET", "/v1/access", Door::kToken, Action::kPolicyRead, false, ListAccess},
     {"GET", "/v1/audit/entries", Door::kToken, Action::kAuditRead, false, ListAuditEntries},
     {"GET", "/v1/audit/entries/{index}", Door::kToken, Action::kAuditRead, false, GetAuditEntry},
     {"GET", "/v1/audit/entries/{index}/proof", Door::kToken, Action::kAuditRead, false,
@@ -234,8 +235,12 @@ net::Response NotAllowed(const std::string& method, const std::string& allowed) 
 std::span<const Route> AllRoutes() { return kRoutes; }
 
 policy::Decision Decide(const Call& call, policy::Action action, const model::TenantPath& tenant) {
-  return call.core.policy()->Decide(
+  policy::Decision decision = call.core.policy()->Decide(
       {call.caller.principal, action, tenant, {call.core.Now(), call.caller.address}});
+  if (decision.allowed) {
+    call.core.uses().Used(call.caller.principal, action, tenant, call.core.Now());
+  }
+  return decision;
 }
 
 void Note(const policy::Decision& decision, audit::Entry& entry) {

@@ -39,6 +39,7 @@ void ListPolicyVersions(const Call&, const net::Responder&);
 void GetPolicyVersion(const Call&, const net::Responder&);
 void ApplyPolicy(const Call&, const net::Responder&);
 void RollbackPolicy(const Call&, const net::Responder&);
+void ListAccess(const Call&, const net::Responder&);
 void ReloadPolicy(const Call&, const net::Responder&);
 void ListAuditEntries(const Call&, const net::Responder&);
 void GetAuditEntry(const Call&, const net::Responder&);

@@ -269,6 +269,9 @@ void Tend(Core& core, net::Server& http, const KeyOptions& key_options) {
     if (tick % kTicksPerSweep != 0) {
       continue;
     }
+    if (const Status kept = core.KeepUses(); !kept.has_value()) {
+      os::Log(os::Level::kWarning, "uses_not_kept", {{"why", kept.error().message}});
+    }
     if (core.shared()) {
       core.FollowPolicy();  // should its announcement have been lost
     }
@@ -407,6 +410,7 @@ Status Run(const ServerOptions& options) {
   audit::Entry stopped = core->NewEntry(kSystem, "server.stop");
   stopped.result = "ok";
   const Status recorded = core->RecordAlone(stopped);
+  (void)core->KeepUses();
   core->waiters().ReleaseAll();
   http->reset();
   if (core->detector() != nullptr) {

@@ -127,6 +127,15 @@ const std::vector<Migration>& AllMigrations() {
            " envelope TEXT NOT NULL)",
            "CREATE INDEX policy_versions_by_digest ON policy_versions (digest)",
        }},
+      // Which permissions are used, and since when each binding is there.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE access_uses (principal TEXT NOT NULL, action TEXT NOT NULL,"
+           " tenant TEXT NOT NULL, first_ms BIGINT NOT NULL, last_ms BIGINT NOT NULL,"
+           " uses BIGINT NOT NULL, PRIMARY KEY (principal, action, tenant))",
+           "CREATE INDEX access_uses_by_last ON access_uses (last_ms)",
+           "CREATE TABLE binding_grants (one BIGINT PRIMARY KEY, grants TEXT NOT NULL)",
+       }},
   };
   return all;
 }

@@ -34,6 +34,11 @@ Result<std::string> SettleFact(Connection& db, const std::string& name, const st
   return TextAt(rows[0], 0);
 }
 
+Result<std::string> GetFact(Connection& db, const std::string& name) {
+  RINGFENCE_ASSIGN(const auto rows, db.Run("SELECT value FROM facts WHERE name = $1", {name}));
+  return rows.empty() ? std::string() : TextAt(rows[0], 0);
+}
+
 Status PutPolicy(Connection& db, const StoredPolicy& policy) {
   JsonObject files;
   for (const auto& [name, text] : policy.files) {

@@ -16,6 +16,7 @@ namespace ringfence::store {
 
 // A fact that is set once and the same for all. Returns what holds: `value`, or what was there.
 Result<std::string> SettleFact(Connection& db, const std::string& name, const std::string& value);
+Result<std::string> GetFact(Connection& db, const std::string& name);  // "" where there is none
 
 // Policies in the order they came into force; the newest one is in force.
 struct StoredPolicy {
