@@ -187,6 +187,7 @@ def test_answers_are_what_the_contract_says(ringfence):
     api = Api(ringfence)
     lease = json.loads(api("GET", "/v1/leases?limit=1")[2])["items"][0]["id"]
     node = json.loads(api("GET", "/v1/nodes")[2])["items"][0]["name"]
+    ringfence.ok("assess", "send")  # the node has to have been
     made = ringfence.json("token", "create", "--as", "bob@acme.example")
     ringfence.ok("token", "revoke", made["id"])
     assert Api(ringfence, made["token"])("GET", "/v1/status")[0] == 401  # which is an alert
