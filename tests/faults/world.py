@@ -185,8 +185,12 @@ class World:
     def agent(self):
         return self.children("agent")
 
+    def sensor(self):
+        """The one worker that stays: it watches the GPUs."""
+        return self.children("sense")
+
     def worker(self):
-        return self.children("ringfence-worker")
+        return [pid for pid in self.children("ringfence-worker") if pid not in self.sensor()]
 
     def box(self):
         return [pid for pid, _, groups in processes() if f"/ringfence/{self.node}/lease-" in groups]
