@@ -125,6 +125,17 @@ bool Applies(const CheckSpec& check, const ProbeContext& context, std::string& p
   return false;
 }
 
+// Reports travel far, and what a container was started with may be a secret: of a setting they tell
+// the name, and the value only of what a GPU's runtime is told.
+void HideSettings(Observed& seen) {
+  for (Observation& one : seen.values) {
+    const std::size_t equals = one.value.find('=');
+    if (equals != std::string::npos && !one.value.starts_with("NVIDIA_")) {
+      one.value = one.value.substr(0, equals) + "=(hidden)";
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view Name(Standing standing) {
@@ -252,6 +263,9 @@ CheckResult RunCheck(const CheckSpec& check, const ProbeContext& context) {
       return result;
     case Observed::State::kSeen:
       break;
+  }
+  if (check.probe.key.ends_with("/Env")) {
+    HideSettings(seen);
   }
   Judge(check.expect, seen, result);
   seen.values.resize(std::min(seen.values.size(), kEvidenceMax));

@@ -219,6 +219,11 @@ std::set<std::string> FailedIn(const std::string& root, int* score) {
     if (result.standing == Standing::kFail) {
       failed.insert(result.check->id);
     }
+    std::string told = result.why;
+    for (const Observation& one : result.evidence) {
+      told += "\n" + one.value;
+    }
+    EXPECT_EQ(told.find("hf_x"), std::string::npos) << result.check->id << " tells a secret";
   }
   *score = assessment.score;
   return failed;
@@ -235,7 +240,7 @@ TEST(CheckTest, AWellAndABadlyKeptNode) {
         "container-privileged", "container-mounts",   "container-all-gpus",   "docker-group",
         "toolkit-envvar",       "mitigations-on",     "sudo-passwordless",    "mps-not-shared",
         "jupyter-token",        "cpu-flaws",          "swap-encrypted",       "docker-hosts",
-        "kernel-bpf",           "time-sync"}) {
+        "kernel-bpf",           "time-sync",          "container-secrets"}) {
     EXPECT_TRUE(failed.contains(id)) << id;
   }
   EXPECT_GT(good, bad + 30);

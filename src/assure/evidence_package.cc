@@ -139,8 +139,8 @@ Status WriteEvidenceFolder(const std::string& folder, const EvidenceFiles& files
   }
   for (const auto& [path, bytes] : files) {
     const std::string full = folder + "/" + path;
-    RINGFENCE_TRY(os::MakeDirs(full.substr(0, full.rfind('/')), 0755));
-    RINGFENCE_TRY(os::WriteFile(full, AsBytes(bytes), 0644));
+    RINGFENCE_TRY(os::MakeDirs(full.substr(0, full.rfind('/')), 0700));
+    RINGFENCE_TRY(os::WriteFile(full, AsBytes(bytes), 0600));
   }
   return {};
 }

@@ -148,7 +148,8 @@ std::vector<std::vector<std::string>> ReportRows(const Access& access) {
 }
 
 Result<int> Report(Invocation& invocation) {
-  const std::string format = invocation.parsed.Value("format").value_or("markdown");
+  const std::string format =
+      invocation.parsed.Value("format").value_or(invocation.console.table() ? "markdown" : "json");
   if (format != "csv" && format != "markdown" && format != "json") {
     return Error{Code::kInvalidArgument, "--format must be csv, markdown or json"};
   }

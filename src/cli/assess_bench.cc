@@ -50,6 +50,10 @@ Status SetUp(Invocation& invocation, Bench& bench) {
     return Prefix("--checks", checks.error());
   }
   bench.checks = std::move(*checks);
+  if (bench.checks.empty()) {
+    return Error{Code::kNotFound, "there are no checks in " + folder,
+                 "name a folder of checks, or leave --checks out"};
+  }
   if (const auto area = parsed.Value("class")) {
     std::erase_if(bench.checks, [&](const CheckSpec& check) { return check.area != *area; });
     if (bench.checks.empty()) {

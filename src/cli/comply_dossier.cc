@@ -80,6 +80,15 @@ Status Choose(const Parsed& parsed, Dossier& dossier) {
     }
   }
   if (const auto baseline = parsed.Value("baseline")) {
+    bool known = false;
+    for (const assure::Framework& framework : dossier.frameworks) {
+      known = known || std::any_of(framework.controls.begin(), framework.controls.end(),
+                                   [&](const auto& one) { return one.baseline == *baseline; });
+    }
+    if (!known) {
+      return Error{Code::kInvalidArgument, "--baseline: no control is of \"" + *baseline + "\"",
+                   "`ringfence comply status -o json` shows each control's baseline"};
+    }
     for (assure::Framework& framework : dossier.frameworks) {
       std::erase_if(framework.controls, [&](const assure::ControlSpec& control) {
         return !control.baseline.empty() && control.baseline != *baseline;

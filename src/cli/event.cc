@@ -229,7 +229,8 @@ std::vector<OptionSpec> FilterOptions() {
        .help = "only this log",
        .completes = Completes::kWords,
        .words =
-           "api assess authentication audit box driver inventory lease network node telemetry"},
+           "api assess authentication audit box driver gpu-process inventory lease network node "
+           "telemetry"},
       {.name = "tenant",
        .value = "TENANT",
        .help = "only this tenant and below",

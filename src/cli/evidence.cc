@@ -235,7 +235,7 @@ Result<int> EvidenceExport(Invocation& invocation) {
   }
   if (out->ends_with(".tar")) {
     const std::string tar = assure::WriteTar(files, dossier.bench.head.when);
-    RINGFENCE_TRY(os::WriteFile(*out, AsBytes(tar)));
+    RINGFENCE_TRY(os::WriteFile(*out, AsBytes(tar), 0600));
   } else {
     RINGFENCE_TRY(assure::WriteEvidenceFolder(*out, files));
   }

@@ -75,6 +75,11 @@ asio::ip::address Plain(const asio::ip::address& address) {
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
     return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
   }
+  if (address.is_v6()) {  // "fe80::1%eth0" is no address that a rule could name
+    auto v6 = address.to_v6();
+    v6.scope_id(0);
+    return v6;
+  }
   return address;
 }
 

@@ -111,7 +111,12 @@ const Role* LeastRole(const std::map<std::string, Role, std::less<>>& roles, con
 }  // namespace
 
 Decision Policy::Decide(const Query& query) const {
-  return DecideIn(query, ContextOf(query.circumstances));
+  const cedar::ValueRecord context = ContextOf(query.circumstances);
+  // A rule about networks would not see where the caller is, and a forbid would not hold.
+  if (!query.circumstances.network.empty() && !context.contains("network")) {
+    return {false, "the caller's address cannot be read"};
+  }
+  return DecideIn(query, context);
 }
 
 Decision Policy::DecideIn(const Query& query, const cedar::ValueRecord& context) const {

@@ -256,6 +256,23 @@ class Builder {
     return good;
   }
 
+  // Whether what a scope names exists, so that a misspelt forbid does not pass for one that holds.
+  bool IsDeclared(const cedar::ScopeClause& scope) {
+    using enum cedar::ScopeClause::Kind;
+    if (scope.slot || scope.kind == kAny || scope.kind == kIs) {
+      return true;
+    }
+    if (declared_.empty()) {
+      for (const cedar::Entity& entity : entities_) {
+        declared_.insert(entity.uid.type + " " + entity.uid.id);
+      }
+      for (const auto& [role, unused] : parts_.roles) {
+        declared_.insert("Holders " + role);  // nobody may hold it today
+      }
+    }
+    return declared_.contains(scope.entity.type + " " + scope.entity.id);
+  }
+
   // The id has the file's name in front, so that files need not know of each other.
   bool AddWritten(const std::string& name, const std::string& text, PolicyBody body) {
     const Rule rule{{name, LineAt(text, body.begin)}, {}, std::nullopt};
@@ -266,6 +283,15 @@ class Builder {
                                   "must be one line of at most " +
                                       std::to_string(kAnnotationBytesMax) + " printable characters",
                                   "it is shown in refusals and audit entries"});
+        return false;
+      }
+    }
+    for (const cedar::ScopeClause* scope : {&body.principal, &body.resource}) {
+      if (!IsDeclared(*scope)) {
+        problems_.Add(YamlProblem{name, rule.source.line, body.id,
+                                  scope->entity.type + "::\"" + scope->entity.id +
+                                      "\" is not in this policy: the rule would never apply",
+                                  "ringfence policy compile --entities shows what is there"});
         return false;
       }
     }
@@ -292,6 +318,7 @@ class Builder {
   std::vector<cedar::Entity> entities_;
   std::unordered_map<std::string_view, std::size_t> principals_;   // where in entities_
   std::unordered_map<std::string, cedar::ParsedExpr> conditions_;  // by their text
+  std::set<std::string> declared_;                                 // "TYPE ID" of entities
 };
 
 }  // namespace

@@ -118,7 +118,9 @@ class Core {
                                     const PolicyChange& change);
   // Puts the folder in force. kFailedPrecondition once something was applied, unless forced;
   // kInvalidArgument with every error of the folder, on record. The old policy stays.
-  Result<PolicyApplied> ReloadFolder(PolicyChange change);
+  // `check` may refuse what was read, before it is in force.
+  Result<PolicyApplied> ReloadFolder(
+      PolicyChange change, const std::function<Status(const policy::Policy&)>& check = {});
   // Puts on record that a policy was not put in force, and why.
   Status RefusePolicy(const PolicyChange& change, const std::string& why);
   // What the newest version is, as it was signed; none: a policy from before there were versions.

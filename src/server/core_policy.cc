@@ -144,7 +144,8 @@ Result<std::optional<VersionFacts>> Core::NewestVersion() {
   return std::optional(std::move(facts));
 }
 
-Result<PolicyApplied> Core::ReloadFolder(PolicyChange change) {
+Result<PolicyApplied> Core::ReloadFolder(
+    PolicyChange change, const std::function<Status(const policy::Policy&)>& check) {
   RINGFENCE_ASSIGN(const auto newest, NewestVersion());
   if (newest.has_value() && newest->origin != kFromFolder && !change.forced) {
     return Error{Code::kFailedPrecondition,
@@ -161,6 +162,9 @@ Result<PolicyApplied> Core::ReloadFolder(PolicyChange change) {
     return Error{Code::kInvalidArgument,
                  "the policy folder has errors; the old policy stays:\n" + loaded.error().message,
                  "mend them and check with `ringfence policy check`"};
+  }
+  if (check) {
+    RINGFENCE_TRY(check(**loaded));
   }
   return ApplyPolicy(std::move(loaded).value(), change);
 }

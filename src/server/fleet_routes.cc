@@ -155,6 +155,7 @@ void HideLease(const Call& call, model::Gpu& gpu) {
       (!tenant.has_value() || !Decide(call, policy::Action::kLeaseRead, *tenant).allowed)) {
     gpu.tenant.clear();
     gpu.lease.clear();
+    gpu.last_receipt.clear();
   }
 }
 
@@ -170,7 +171,7 @@ Status AddReading(const Call& call, store::Connection& db, const model::Gpu& gpu
       continue;
     }
     if (gpu.lease.empty() && gpu.state == model::GpuState::kLeased) {
-      reading.processes.clear();  // another tenant's, for this caller
+      break;  // how busy another tenant's GPU is tells what it does there
     }
     view["reading"] = gpu::ReadingToJson(reading);
     view["read"] = FormatTime(known.read);

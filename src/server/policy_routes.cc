@@ -91,7 +91,8 @@ Result<PolicyChange> ChangeOf(const Call& call, JsonReader& reader, std::string_
 
 // Nobody is left outside by a policy that somebody could not change back.
 Status CheckLockout(Core& core, const policy::Policy& policy, PolicyChange& change) {
-  RINGFENCE_ASSIGN(std::string why, WhoIsLockedOut(core.database(), policy, core.Now()));
+  RINGFENCE_ASSIGN(std::string why, WhoIsLockedOut(core.database(), policy,
+                                                   {core.Now(), change.actor.address}, core.Now()));
   if (why.empty() && !core.local_principal().empty() &&
       policy.FindPrincipal(core.local_principal()) == nullptr) {
     why = "it has no principal \"" + core.local_principal() +
@@ -252,7 +253,10 @@ void ReloadPolicy(const Call& call, const net::Responder& responder) {
     RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
     RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
     RINGFENCE_ASSIGN(PolicyChange change, ChangeOf(call, reader, kFromFolder));
-    RINGFENCE_TRY(call.core.ReloadFolder(std::move(change)));
+    RINGFENCE_TRY(call.core.ReloadFolder(change, [&](const policy::Policy& loaded) {
+      PolicyChange asked = change;
+      return CheckLockout(call.core, loaded, asked);
+    }));
     return net::Response::OfJson(200, FactsOf(call.core));
   });
 }

@@ -38,9 +38,10 @@ Result<VersionFacts> ReadFacts(const std::string& payload) {
   return facts;
 }
 
-bool MayApply(const policy::Policy& policy, const std::string& principal, Timestamp now) {
+bool MayApply(const policy::Policy& policy, const std::string& principal,
+              const policy::Circumstances& circumstances) {
   return policy
-      .Decide({principal, policy::Action::kPolicyApply, model::TenantPath::Root(), {now, ""}})
+      .Decide({principal, policy::Action::kPolicyApply, model::TenantPath::Root(), circumstances})
       .allowed;
 }
 
@@ -104,7 +105,7 @@ Result<std::shared_ptr<const policy::Policy>> PolicyOf(store::Database& database
 }
 
 Result<std::string> WhoIsLockedOut(store::Database& database, const policy::Policy& policy,
-                                   Timestamp now) {
+                                   const policy::Circumstances& circumstances, Timestamp now) {
   bool somebody = false;
   RINGFENCE_TRY(database.Read([&](store::Connection& db) -> Status {
     std::string after;
@@ -112,7 +113,7 @@ Result<std::string> WhoIsLockedOut(store::Database& database, const policy::Poli
       RINGFENCE_ASSIGN(const auto tokens, store::ListTokens(db, after, kTokensAtOnce));
       for (const store::Token& token : tokens) {
         somebody = somebody || (token.revoked.empty() && token.expires > now &&
-                                MayApply(policy, token.principal, now));
+                                MayApply(policy, token.principal, circumstances));
       }
       if (somebody || tokens.size() < static_cast<std::size_t>(kTokensAtOnce)) {
         return {};
@@ -125,7 +126,7 @@ Result<std::string> WhoIsLockedOut(store::Database& database, const policy::Poli
   }
   std::string able;
   for (const policy::Principal& principal : policy.principals()) {
-    if (MayApply(policy, principal.name, now)) {
+    if (MayApply(policy, principal.name, circumstances)) {
       able += (able.empty() ? "" : ", ") + principal.name;
     }
     if (able.size() > 200) {

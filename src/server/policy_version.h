@@ -71,8 +71,9 @@ Result<std::shared_ptr<const policy::Policy>> PolicyOf(store::Database& database
                                                        const VersionFacts& facts);
 
 // Why nobody could change the policy any more once this one is in force; empty: somebody could.
-// Asks for a principal who may apply policy and holds a token that is good now.
+// Asks for a principal who may apply policy in these circumstances (those of whoever brings it) and
+// holds a token that is good now.
 Result<std::string> WhoIsLockedOut(store::Database& database, const policy::Policy& policy,
-                                   Timestamp now);
+                                   const policy::Circumstances& circumstances, Timestamp now);
 
 }  // namespace ringfence::server

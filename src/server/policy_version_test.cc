@@ -184,7 +184,9 @@ TEST_F(PolicyVersionTest, FilesThatAreNotTheSignedOnesAreNotTaken) {
 
 TEST_F(PolicyVersionTest, SomebodyWithATokenMustBeAbleToChangeItBack) {
   const auto locked = [&] {
-    return !WhoIsLockedOut(core_->database(), *Sample(), clock_.Now()).value().empty();
+    return !WhoIsLockedOut(core_->database(), *Sample(), {clock_.Now(), "127.0.0.1"}, clock_.Now())
+                .value()
+                .empty();
   };
   EXPECT_TRUE(locked()) << "no token at all";
   GiveToken("alice@acme.example", std::chrono::hours(1));

@@ -56,6 +56,11 @@ def test_a_cedar_file_forbids_at_weekends(folder):
     assert run(*question, "2026-11-16T09:00:00Z", policy=folder).returncode == 0
     saturday = run(*question, "2026-11-14T09:00:00Z", "--explain", policy=folder)
     assert saturday.returncode == 1 and "no leases at weekends (weekend.cedar:1)" in saturday.stdout, saturday
+    for named in ('Tenant::"acme/reserch"', 'Tenant::"acme/research/vison"'):
+        (folder / "weekend.cedar").write_text(f"forbid(principal, action, resource in {named});\n")
+        lost = run("policy", "check", folder)
+        assert lost.returncode == 1 and "weekend.cedar:1" in lost.stdout + lost.stderr, lost
+        assert "is not in this policy" in lost.stdout + lost.stderr, lost
     (folder / "weekend.cedar").write_text("forbid(principal, action, resource)\nwhen { context.wekday == 1 };\n")
     bad = run("policy", "check", folder)
     assert bad.returncode == 1 and "weekend.cedar:2:" in bad.stdout, bad

@@ -50,6 +50,12 @@ def test_the_folder_is_the_first_version_and_counts_until_something_is_applied(r
     assert first["origin"] == "folder" and first["in_force"] and first["by"] == "ringfence", first
     ringfence.ok("policy", "reload")
     assert newest(ringfence) == first, "the same folder again is no new version"
+    trap = ringfence.state / "policy" / "trap.cedar"
+    for condition in ("unless { context has mfa }", "when { context has network }"):
+        trap.write_text(f'forbid (principal, action == Action::"policy.apply", resource) {condition};\n')
+        locked = ringfence("policy", "reload")
+        trap.unlink()
+        assert locked.returncode == 6 and newest(ringfence) == first, locked
     done = ringfence.json("policy", "apply", add(folder, "zoe@acme.example"), "--reason", "zoe is new")
     assert done["changed"] and done["version"] == first["version"] + 1 and done["previous"] == first["version"]
     assert ringfence.token("zoe@acme.example"), "in force at once"
