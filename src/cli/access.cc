@@ -11,6 +11,7 @@
 #include "cli/human.h"
 #include "cli/settings.h"
 #include "cli/text.h"
+#include "policy/plan.h"
 #include "policy/policy.h"
 
 namespace ringfence::cli {
@@ -233,6 +234,24 @@ void Tell(Console& console, const Suggestion& one) {
   console.Note(Safe(text));
 }
 
+// A rule may forbid to the holders of a role what it does not forbid to those of another.
+Status CheckNarrower(const policy::Policy& before, const policy::Policy& after) {
+  for (const policy::Change& change : policy::PlanChange(before, after)) {
+    using enum cedar::Outlook::Answer;
+    if (change.before.answer == kNo ||
+        (change.before.answer == kIf && change.after.answer == kYes)) {
+      return Error{Code::kFailedPrecondition,
+                   "with the narrower roles " + change.after.principal + " could " +
+                       std::string(Name(change.after.action)) + " at " +
+                       change.after.tenant.text() + ", which is " +
+                       std::string(policy::Name(change.before.answer)) +
+                       " today: a rule names the holders of a role that would be replaced",
+                   "have the rule name people or tenants, or narrow those roles by hand"};
+    }
+  }
+  return {};
+}
+
 Result<int> SuggestNarrower(Invocation& invocation) {
   std::int64_t days = kDaysUsual;
   if (const auto text = invocation.parsed.Value("days")) {
@@ -257,9 +276,12 @@ Result<int> SuggestNarrower(Invocation& invocation) {
   RINGFENCE_ASSIGN(const Files files, FilesInForce(*api, access.first));
   RINGFENCE_ASSIGN(const Files after, Apply(files, suggestions));
   // What is suggested must be a policy.
-  if (const auto parsed = policy::Policy::Parse(after); !parsed.has_value()) {
-    return Prefix("the narrowed policy would have errors", parsed.error());
+  const auto narrowed = policy::Policy::Parse(after);
+  if (!narrowed.has_value()) {
+    return Prefix("the narrowed policy would have errors", narrowed.error());
   }
+  RINGFENCE_ASSIGN(const auto in_force, policy::Policy::Parse(files));
+  RINGFENCE_TRY(CheckNarrower(*in_force, **narrowed));
   if (!console.table()) {
     JsonArray items;
     for (const Suggestion& one : suggestions) {

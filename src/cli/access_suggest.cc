@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "policy/roles.h"
+
 namespace ringfence::cli {
 namespace {
 
@@ -106,13 +108,45 @@ Status ChangeOne(Lines& lines, const Suggestion& suggestion) {
   return NotThere(held);
 }
 
-std::string RoleDocument(const std::string& name, const std::set<std::string>& actions) {
-  std::string list;
-  for (const std::string& action : actions) {
-    list += (list.empty() ? "" : ", ") + action;
+struct NewRole {
+  std::set<std::string> actions;
+  std::set<std::string> instead_of;  // roles
+};
+
+// Whose holders may not hold this one: what holds for the roles that it stands for.
+std::set<std::string> ApartFrom(const NewRole& role, const std::map<std::string, NewRole>& all) {
+  std::set<std::string> apart;
+  const auto add = [&](std::string_view mine, std::string_view other) {
+    if (!role.instead_of.contains(std::string(mine))) {
+      return;
+    }
+    apart.emplace(other);
+    for (const auto& [name, one] : all) {
+      if (one.instead_of.contains(std::string(other)) && &one != &role) {
+        apart.insert(name);
+      }
+    }
+  };
+  for (const auto& [a, b] : policy::BuiltInDutiesApart()) {
+    add(a, b);
+    add(b, a);
   }
+  return apart;
+}
+
+std::string ListOf(const std::set<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) {
+    list += (list.empty() ? "" : ", ") + word;
+  }
+  return "[" + list + "]";
+}
+
+std::string RoleDocument(const std::string& name, const NewRole& role,
+                         const std::set<std::string>& apart) {
   return "apiVersion: ringfence.dev/v1\nkind: Role\nmetadata:\n  name: " + name +
-         "\nspec:\n  allows: [" + list + "]\n";
+         "\nspec:\n  allows: " + ListOf(role.actions) + "\n" +
+         (apart.empty() ? "" : "  apartFrom: " + ListOf(apart) + "\n");
 }
 
 // "narrow-lease.read-lease.request" would be long; a role is told apart by what it allows.
@@ -218,11 +252,13 @@ std::vector<Suggestion> Suggest(const std::vector<Held>& bindings, const Roles& 
 Result<Files> Apply(const Files& files, const std::vector<Suggestion>& suggestions) {
   Files after = files;
   std::map<std::string, std::vector<const Suggestion*>> by_file;
-  std::map<std::string, std::set<std::string>> new_roles;
+  std::map<std::string, NewRole> new_roles;
   for (const Suggestion& suggestion : suggestions) {
     by_file[suggestion.held.file].push_back(&suggestion);
     if (suggestion.what == Narrowing::kNewRole) {
-      new_roles[suggestion.role] = suggestion.held.used;
+      NewRole& role = new_roles[suggestion.role];
+      role.actions = suggestion.held.used;
+      role.instead_of.insert(suggestion.held.role);
     }
   }
   for (auto& [name, changes] : by_file) {
@@ -239,9 +275,9 @@ Result<Files> Apply(const Files& files, const std::vector<Suggestion>& suggestio
     }
     after[name] = Join(lines);
   }
-  for (const auto& [name, actions] : new_roles) {
+  for (const auto& [name, role] : new_roles) {
     std::string& text = after[std::string(kNewRolesFile)];
-    text += (text.empty() ? "" : "---\n") + RoleDocument(name, actions);
+    text += (text.empty() ? "" : "---\n") + RoleDocument(name, role, ApartFrom(role, new_roles));
   }
   return after;
 }

@@ -114,6 +114,24 @@ TEST_F(AccessSuggestTest, ARoleThatFitsIsTakenAndTheSameNeedGetsTheSameNewRole) 
   EXPECT_TRUE(policy::Policy::Parse(Apply(Sample(), suggestions).value()).has_value());
 }
 
+TEST_F(AccessSuggestTest, WhatWasApartStaysApart) {
+  Of("bob").used = roles_.at("developer");
+  Of("cyd").used = {"node.read", "gpu.scrub"};
+  Of("dan").used = {"audit.read"};
+  Files files = Apply(Sample(), Suggest(held_, roles_)).value();
+  ASSERT_TRUE(policy::Policy::Parse(files).has_value());
+  for (const char* role : {"operator", "operator-narrowed"}) {
+    Files both = files;
+    both["more.yaml"] =
+        "apiVersion: ringfence.dev/v1\nkind: Binding\nmetadata:\n  name: more\n"
+        "spec:\n  principal: dan\n  role: " +
+        std::string(role) + "\n  tenant: /\n";
+    const auto parsed = policy::Policy::Parse(both);
+    ASSERT_FALSE(parsed.has_value()) << role;
+    EXPECT_NE(parsed.error().message.find("must be apart"), std::string::npos) << role;
+  }
+}
+
 TEST_F(AccessSuggestTest, ThePatchGivesTheSuggestedFiles) {
   Of("bob").used = {"lease.read"};
   const Files before = Sample();

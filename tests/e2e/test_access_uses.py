@@ -76,6 +76,15 @@ def test_what_is_suggested_can_be_applied_and_takes_away_only_what_was_not_used(
     assert done.returncode == 0 and "uses are recorded since" in done.stderr, done.stderr
     folder = tmp_path / "policy"
     ringfence.ok("policy", "show", ringfence.json("policy", "show")["version"], "--write", folder)
+    # A rule that names the role which would be replaced: the patch would widen, and is not given.
+    rule = folder / "speech.cedar"
+    rule.write_text('forbid (principal in Holders::"developer", action == Action::"lease.request", '
+                    'resource in Tenant::"acme/research/speech");\n')
+    ringfence.ok("policy", "apply", folder, "--reason", "no leases for speech")
+    wider = ringfence("access", "suggest", "--days", "30")
+    assert wider.returncode == 6 and "lease.request at acme/research/speech" in wider.stderr, wider.stderr
+    rule.unlink()
+    ringfence.ok("policy", "apply", folder, "--reason", "as before")
     subprocess.run(["patch", "-s", "-p1", "-d", folder], input=done.stdout, text=True, check=True)
     ringfence.ok("policy", "apply", folder, "--reason", "least privilege")
     (mine,) = bindings(ringfence, ALICE)
