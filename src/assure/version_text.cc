@@ -109,7 +109,7 @@ bool SplitBrackets(std::string_view text, std::string& outside, std::vector<std:
 std::string WithoutVgpu(std::string plain) {
   std::size_t at = 0;
   while ((at = plain.find("vgpu", at)) != std::string::npos) {
-    plain.replace(at, 4, " ");
+    std::fill_n(plain.begin() + static_cast<std::ptrdiff_t>(at), 4, ' ');
   }
   return Plain(plain);
 }
