@@ -87,6 +87,12 @@ Result<int> AssessCommand(Invocation& invocation) {
                      "choose one of them; JSON and YAML are --output")};
     }
   }
+  if (report != nullptr && invocation.parsed.Has("output")) {
+    return Error{Code::kInvalidArgument, "--report and --output do not go together",
+                 "for " + invocation.parsed.Value("output").value_or("JSON") +
+                     " leave --report out; for " + std::string(report->name) +
+                     " leave --output out"};
+  }
   Bench bench;
   RINGFENCE_TRY(SetUp(invocation, bench));
   const Assessment assessment = assure::Assess(bench.checks, bench.Context(), bench.exceptions);

@@ -26,12 +26,13 @@ Result<std::string> ChecksFolder(const Parsed& parsed) {
 
 }  // namespace
 
-// A driver that was named; else this machine's, where its device file is there already: asking
-// NVML without one would have it made.
+// A driver that was named, beside any root by the option and for this machine by the setting; else
+// this machine's, where its device file is there already: asking NVML without one would have it
+// made. Simulated GPUs are nothing that a machine is made of.
 std::optional<assure::NvmlView> NvmlOf(const Invocation& invocation, const std::string& root) {
-  const Settings& settings = invocation.settings;
-  if (invocation.parsed.Has("driver-root")) {
-    return assure::AskNvml(settings.Text(Setting::kNodeDriverRoot));
+  const std::string driver = invocation.settings.Text(Setting::kNodeDriverRoot);
+  if (invocation.parsed.Has("driver-root") || (root == "/" && driver != "auto")) {
+    return assure::AskNvml(driver);
   }
   return root == "/" && os::Exists("/dev/nvidiactl") ? std::optional(assure::AskNvml("/"))
                                                      : std::nullopt;
@@ -42,18 +43,22 @@ using assure::CheckResult;
 using assure::CheckSpec;
 using assure::Standing;
 
-Status SetUp(Invocation& invocation, Bench& bench) {
-  const Parsed& parsed = invocation.parsed;
+Result<std::vector<CheckSpec>> ChecksFor(const Parsed& parsed) {
   RINGFENCE_ASSIGN(const std::string folder, ChecksFolder(parsed));
   auto checks = assure::LoadChecks(folder);
   if (!checks.has_value()) {
     return Prefix("--checks", checks.error());
   }
-  bench.checks = std::move(*checks);
-  if (bench.checks.empty()) {
+  if (checks->empty()) {
     return Error{Code::kNotFound, "there are no checks in " + folder,
                  "name a folder of checks, or leave --checks out"};
   }
+  return checks;
+}
+
+Status SetUp(Invocation& invocation, Bench& bench) {
+  const Parsed& parsed = invocation.parsed;
+  RINGFENCE_ASSIGN(bench.checks, ChecksFor(parsed));
   if (const auto area = parsed.Value("class")) {
     std::erase_if(bench.checks, [&](const CheckSpec& check) { return check.area != *area; });
     if (bench.checks.empty()) {
@@ -74,6 +79,22 @@ Status SetUp(Invocation& invocation, Bench& bench) {
   if (const auto file = parsed.Value("exceptions")) {
     RINGFENCE_ASSIGN(const std::string text, os::ReadText(*file, std::size_t{1} << 20U));
     RINGFENCE_ASSIGN(bench.exceptions, assure::ParseExceptions(text, *file));
+  }
+  return {};
+}
+
+Status MakeOwnFolder(const Invocation& invocation, const std::vector<std::string>& files) {
+  const std::string state = invocation.settings.state();
+  for (const std::string& file : files) {
+    const std::size_t slash = file.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash + 1);
+    if (file.starts_with(state + "/")) {
+      RINGFENCE_TRY(os::MakeDirs(state, 0700));
+    }
+    if (!os::IsDirectory(folder)) {
+      return Error{Code::kNotFound, "there is no folder " + folder + " for " + file,
+                   "make it first, if that is where it goes"};
+    }
   }
   return {};
 }
