@@ -1,5 +1,7 @@
 #include "assure/report_page.h"
 
+#include <string_view>
+
 #include "assure/assess_report.h"
 
 namespace ringfence::assure {
