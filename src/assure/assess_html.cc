@@ -1,7 +1,9 @@
 // The report that prints well: one file, no script, nothing from elsewhere.
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <vector>
 
 #include "assure/assess_report.h"
 #include "assure/report_page.h"

@@ -1,5 +1,7 @@
 #include "assure/report_page.h"
 
+#include <string_view>
+
 #include "assure/assess_report.h"
 
 namespace ringfence::assure {
@@ -17,6 +19,7 @@ th{font-size:.85em}th:first-child,td:first-child{white-space:nowrap}
 .head{display:flex;gap:2rem;align-items:center;flex-wrap:wrap}
 .score{font-size:3rem;font-weight:700;white-space:nowrap}
 .fail{color:#b3261e;font-weight:600}.unknown{color:#9a6700}.pass{color:#1a7f37}.na{color:#59636e}
+.proven{color:#1a7f37;font-weight:600}.configured{color:#0969da}.failing{color:#b3261e;font-weight:600}.none{color:#59636e}
 .heat{width:auto}.heat td{text-align:center;min-width:2.4rem;border:1px solid #fff}
 .heat th{border:0;text-align:center}.heat caption{text-align:left;font-size:.85em;color:#59636e}
 .tag{display:inline-block;padding:.05em .5em;border-radius:.3em;white-space:nowrap}

@@ -47,7 +47,7 @@ void PrintSummary(Console& console, const Assessment& assessment, const std::str
   console.out() << (excepted > 0 ? "; " + std::to_string(excepted) + " with an exception" : "")
                 << '\n';
   if (!todo.empty()) {
-    console.out() << '\n' << console.Bold("Do first") << '\n';
+    console.out() << '\n' << console.Bold("Do first") << ", as these do not hold\n";
   }
   for (std::size_t i = 0; i < todo.size() && i < kFirstShown; ++i) {
     const CheckSpec& check = *todo[i]->check;

@@ -60,10 +60,14 @@ Status SetUp(Invocation& invocation, Bench& bench) {
   const Parsed& parsed = invocation.parsed;
   RINGFENCE_ASSIGN(bench.checks, ChecksFor(parsed));
   if (const auto area = parsed.Value("class")) {
+    std::vector<std::string> areas;
+    for (const CheckSpec& check : bench.checks) {
+      areas.push_back(check.area);
+    }
     std::erase_if(bench.checks, [&](const CheckSpec& check) { return check.area != *area; });
     if (bench.checks.empty()) {
       return Error{Code::kNotFound, "no check of the class \"" + *area + "\"",
-                   "`ringfence check list` shows the classes"};
+                   DidYouMean(*area, areas, "`ringfence check list` shows the classes")};
     }
   }
   bench.head.root = parsed.Value("root").value_or("/");
@@ -110,10 +114,12 @@ void PrintResults(Console& console, const Assessment& assessment) {
   Table table({"RESULT", "SEVERITY", "CHECK", "SEEN"});
   for (const Standing standing :
        {Standing::kFail, Standing::kUnknown, Standing::kPass, Standing::kNotApplicable}) {
-    for (const CheckResult& result : assessment.results) {
-      if (result.standing == standing) {
-        table.Add(
-            {std::string(Name(standing)), result.check->severity(), result.check->id, result.why});
+    for (const std::string_view severity : {"critical", "high", "medium", "low"}) {
+      for (const CheckResult& result : assessment.results) {
+        if (result.standing == standing && result.check->severity() == severity) {
+          table.Add(
+              {std::string(Name(standing)), std::string(severity), result.check->id, result.why});
+        }
       }
     }
   }

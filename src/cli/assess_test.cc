@@ -67,6 +67,18 @@ TEST(AssessCommandTest, EveryReport) {
   EXPECT_GT(parsed->at("counts").at("fail").as_int64(), 40);
 }
 
+TEST(AssessCommandTest, SlipsAreAnsweredAndTheWorstComesFirst) {
+  const TestFolder folder;
+  const AppResult slip = RunLine(folder.folder.path(), {"assess", "flet"});
+  EXPECT_EQ(slip.status, 2);
+  EXPECT_NE(slip.err.find("fleet"), std::string::npos) << slip.err;
+  EXPECT_NE(RunChecks(folder, {"assess", "--class", "hosts"}, "bad").err.find("`host`"),
+            std::string::npos);
+  const AppResult all = RunChecks(folder, {"assess", "--all"}, "bad");
+  EXPECT_LT(all.out.rfind("fail            critical"), all.out.find("fail            high"));
+  EXPECT_LT(all.out.rfind("fail            high"), all.out.find("fail            medium"));
+}
+
 TEST(AssessCommandTest, AReportIsNoOtherFormat) {
   const TestFolder folder;
   const AppResult both = RunChecks(folder, {"assess", "--report", "html", "-o", "json"}, "bad");

@@ -1,6 +1,7 @@
 #include "cli/fleet_history.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "cli/fields.h"
