@@ -50,6 +50,14 @@ Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& repor
   return scrubs;
 }
 
+gpu::WantedGpu WantedOf(const gpu::Gpu& gpu) {
+  gpu::WantedGpu wanted{gpu.uuid, gpu.minor};
+  if (gpu.slice.has_value()) {
+    wanted.slice = {gpu.slice->parent, gpu.slice->gpu_instance, gpu.slice->compute_instance};
+  }
+  return wanted;
+}
+
 }  // namespace
 
 void Desk::RunInventory(std::function<void(Result<std::string>)> done) {
@@ -66,9 +74,25 @@ void Desk::RunInventory(std::function<void(Result<std::string>)> done) {
         done(Prefix("the inventory worker's document", inventory.error()));
         return;
       }
-      minors_.clear();
+      cards_.clear();
       for (const gpu::Gpu& gpu : inventory->gpus) {
-        minors_[gpu.uuid] = gpu.minor;
+        cards_[gpu.uuid] = WantedOf(gpu);
+      }
+      std::vector<std::string> gone;
+      for (const std::string& uuid : records_->Clean()) {
+        if (!cards_.contains(uuid)) {
+          gone.push_back(uuid);
+        }
+      }
+      for (const gpu::Gpu& gpu : inventory->gpus) {
+        if (gpu.mig_enabled.value_or(false)) {  // and once it is whole again, with what slices left
+          gone.push_back(gpu.uuid);
+        }
+      }
+      if (const Status dirty = gone.empty() ? Status() : records_->SetDirty(gone);
+          !dirty.has_value()) {
+        done(dirty.error());
+        return;
       }
     }
     done(std::move(text));
@@ -88,11 +112,11 @@ void Desk::HandleInventory(std::uint32_t id) {
 Result<std::vector<gpu::WantedGpu>> Desk::Wanted(const std::vector<std::string>& uuids) const {
   std::vector<gpu::WantedGpu> gpus;
   for (const std::string& uuid : uuids) {
-    const auto minor = minors_.find(uuid);
-    if (minor == minors_.end()) {
+    const auto card = cards_.find(uuid);
+    if (card == cards_.end()) {
       return Error{Code::kNotFound, "this node has no GPU " + uuid};
     }
-    gpus.push_back({uuid, minor->second});
+    gpus.push_back(card->second);
   }
   return gpus;
 }

@@ -87,7 +87,8 @@ Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
     const bool ready = fleet::StateOf(node, fleet.now) == fleet::NodeState::kReady &&
                        !fleet.barred.contains(node.name) && !fleet.lacking.contains(node.name);
     for (const model::Gpu& gpu : fleet.gpus) {
-      if (gpu.node != node.name || gpu.state == model::GpuState::kLost) {
+      if (gpu.node != node.name || gpu.is_slice() || gpu.state == model::GpuState::kLost ||
+          gpu.state == model::GpuState::kCut) {
         continue;
       }
       ++room.total;

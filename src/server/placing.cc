@@ -114,7 +114,8 @@ std::map<std::string, std::string> KeptNodes(const policy::Policy& policy,
     for (const model::Node& node : fleet.nodes) {
       const auto gpus =
           std::count_if(fleet.gpus.begin(), fleet.gpus.end(), [&](const model::Gpu& gpu) {
-            return gpu.node == node.name && gpu.state != model::GpuState::kLost;
+            return gpu.node == node.name && !gpu.is_slice() &&
+                   gpu.state != model::GpuState::kLost && gpu.state != model::GpuState::kCut;
           });
       const bool has_image =
           waiting.image.empty() ||
