@@ -29,6 +29,7 @@ struct WorkerTask {
   std::vector<std::string> stand_ins;  // file names for a simulated one
   std::vector<std::string> give;       // host paths of simulated memory
   int kernel_log = -1;
+  std::string slices;  // that CUDA is to show
 };
 
 std::string DriverRootInside(const WorkerPlace& place) {
@@ -186,6 +187,9 @@ Result<StartedWorker> Start(const WorkerPlace& place, const WorkerTask& task) {
   spawn.arguments = task.arguments;
   spawn.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", "CUDA_CACHE_DISABLE=1",
                        "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
+  if (!task.slices.empty()) {
+    spawn.environment.push_back("CUDA_VISIBLE_DEVICES=" + task.slices);
+  }
   spawn.fds = {{out.write.get(), 1}};
   if (task.kernel_log >= 0) {
     spawn.fds.emplace_back(task.kernel_log, 3);
@@ -268,6 +272,9 @@ Result<StartedWorker> StartScrub(const WorkerPlace& place,
   task.arguments = {"ringfence-worker", "scrub", "--driver-root", DriverRootInside(place)};
   for (const gpu::WantedGpu& gpu : gpus) {
     task.arguments.insert(task.arguments.end(), {"--gpu", gpu.uuid});
+    if (gpu.slice.has_value()) {
+      task.slices = gpu.uuid;  // the only one: FilesFor lets no other in beside it
+    }
   }
   SetNodes(task, place, files.nodes);
   task.give = GivenPaths(files);

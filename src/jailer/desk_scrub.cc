@@ -42,6 +42,10 @@ Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& repor
                        std::to_string(result->memory_bytes) + " bytes were reached",
                    "find out who else holds its memory"};
     }
+    if (result->parent != (gpu.slice.has_value() ? gpu.slice->parent : "")) {
+      return Error{Code::kUnavailable,
+                   gpu.uuid + ": the worker's report is of a slice of another GPU"};
+    }
     scrubs.push_back(*result);
   }
   if (report.gpus.size() != gpus.size()) {

@@ -85,6 +85,11 @@ JsonObject ViewOf(const model::Gpu& gpu) {
   return view;
 }
 
+// A number of GPUs, with the slices of some as parts of one.
+Json GpusOf(std::uint64_t millis) {
+  return millis % 1000 == 0 ? Json(millis / 1000) : Json(static_cast<double>(millis) / 1000);
+}
+
 std::size_t CountOf(const std::vector<model::Gpu>& gpus, const std::string& node) {
   return static_cast<std::size_t>(
       std::count_if(gpus.begin(), gpus.end(), [&](const model::Gpu& gpu) {
@@ -244,7 +249,7 @@ void ListTenants(const Call& call, const net::Responder& responder) {
           JsonObject view{{"path", tenant.path.text()},
                           {"kind", std::string(Name(tenant.path.kind()))},
                           {"display_name", tenant.display_name},
-                          {"gpus_leased", lease::GpusHeld(tenant.path, open)}};
+                          {"gpus_leased", GpusOf(lease::MillisHeld(tenant.path, open))}};
           std::optional<std::uint32_t> tightest;
           for (const policy::Quota& quota : policy->QuotasOver(tenant.path)) {
             tightest = std::min(tightest.value_or(quota.gpus_max), quota.gpus_max);
