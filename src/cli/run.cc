@@ -427,8 +427,9 @@ CommandTable RunCommands() {
            {"ringfence run -t acme/research/vision --image acme/train:7 --mount data:/data -- "
             "python3 train.py",
             "in an image of the node, with a folder of it"},
-           {"ringfence run -t acme/research/vision --detach -- sleep 600",
-            "leave it running; `lease logs -f` follows it later"}},
+           {"ringfence run -t acme/research/vision --profile 1g.18gb --detach -- python3 infer.py",
+            "a MIG slice (`gpu list` shows which there are), left running; `lease logs -f` follows "
+            "it"}},
       .exit_codes =
           "the job's own (128+N when signal N ended it); 124 when it ran past --timeout,\n"
           "125 when it could not be run or its node failed, 130 when you left it",

@@ -129,6 +129,14 @@ std::vector<gpu::DeviceNode> ForeignNodes(const BoxPlan& plan) {
     nodes.push_back(
         {"/dev/nvidia-caps/nvidia-cap" + std::to_string(minor + 1), kCapsMajor, minor + 1});
   }
+  for (const gpu::DeviceNode& node : plan.foreign_slices) {
+    const bool there = std::any_of(nodes.begin(), nodes.end(), [&](const gpu::DeviceNode& one) {
+      return one.path == node.path;
+    });
+    if (!there) {
+      nodes.push_back(node);
+    }
+  }
   std::erase_if(nodes, [&](const gpu::DeviceNode& node) {
     return std::any_of(plan.files.nodes.begin(), plan.files.nodes.end(),
                        [&](const gpu::DeviceNode& own) { return own.path == node.path; });

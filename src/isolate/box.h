@@ -36,6 +36,8 @@ struct BoxPlan {
   std::optional<BoxImage> image;
   std::vector<NamedMount> mounts;
   std::optional<WallsAway> walls_away;
+  // Capability nodes of the node's slices: what a box without kDeviceNodes finds in its /dev.
+  std::vector<gpu::DeviceNode> foreign_slices;
   std::optional<HostAccess> access;  // of a grant with an exception; without it no box is built
   // Of a box that runs a probe: its signed result, from how the box ended. Else none.
   std::function<std::string(const std::string& ending)> prove;

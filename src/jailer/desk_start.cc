@@ -1,6 +1,7 @@
 // Start: from a signed grant to a running box.
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/encoding.h"
 #include "crypto/sha256.h"
@@ -160,6 +161,15 @@ Status Desk::PlanProbe(const isolate::Grant& grant, isolate::BoxPlan& plan) cons
       return Error{Code::kPermissionDenied,
                    "a box with walls taken away has no image, no mounts and no network"};
     }
+  }
+  for (const auto& [uuid, card] : cards_) {
+    if (!plan.walls_away.has_value() || !card.slice.has_value()) {
+      continue;
+    }
+    RINGFENCE_ASSIGN(const gpu::DriverFiles files, hands_->FilesFor({card}));
+    std::copy_if(
+        files.nodes.begin(), files.nodes.end(), std::back_inserter(plan.foreign_slices),
+        [](const gpu::DeviceNode& node) { return node.path.starts_with("/dev/nvidia-caps/"); });
   }
   if (!grant.command.empty() && grant.command.front() == isolate::kBoxProbePath) {
     plan.prove = [this, grant](const std::string& ending) {

@@ -140,6 +140,19 @@ TEST(UsageTest, EveryWayOfSummingUpComesToTheSame) {
   }
 }
 
+TEST(UsageTest, ASliceCountsAsItsPartOfAGpuAlsoWhenItIsNoMore) {
+  model::Lease lease = LeaseOf("lease-1", "acme", {"MIG-a"});
+  Live(lease, 100, 160, 170);
+  lease.slice = {"GPU-a", "1g.18gb", std::uint64_t{16} << 30U, 125};
+  UsageLedger ledger(UsageBy::kTenant, Window(0, 200), {});
+  ledger.Add(lease);
+  EXPECT_EQ(ledger.total().gpu, Milliseconds(7500));
+  EXPECT_EQ(ledger.total().slice, std::chrono::seconds(60));
+  EXPECT_EQ(ledger.total().scrub, Milliseconds(1250));
+  EXPECT_EQ(ledger.total().memory_mib_seconds, 16U * 1024 * 60);
+  EXPECT_EQ(ledger.total().memory_unknown, Milliseconds(0));
+}
+
 TEST(UsageTest, NamesGoBothWays) {
   for (const UsageBy by : {UsageBy::kTenant, UsageBy::kPrincipal, UsageBy::kGpu, UsageBy::kLease}) {
     EXPECT_EQ(ParseUsageBy(Name(by)).value(), by);

@@ -7,6 +7,8 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -60,6 +62,34 @@ if len(sys.argv) > 1:
         ok(cuda.cuMemcpyDtoH_v2(seen, at, ctypes.c_size_t(size)))
         assert secret in seen.raw
 """
+
+
+# From within the box's cgroup and outside all its other walls: what its device rules alone say.
+IN_CGROUP = r"""
+import errno, os, sys
+for cgroup in sys.argv[1].split(":"):
+    with open(cgroup + "/cgroup.procs", "w") as file:
+        file.write(str(os.getpid()))
+for path in sys.argv[2:]:
+    try:
+        os.close(os.open(path, os.O_RDONLY)); print("opened")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+
+
+def by_device_rules(lease, minors, folder):
+    """What an open of these capabilities comes to in the lease's cgroup: ENXIO is a driver that is not there."""
+    paths = []
+    for minor in minors:
+        path = os.path.join(folder, f"cap{minor}")
+        if not os.path.exists(path):
+            os.mknod(path, 0o20666, os.makedev(241, minor))
+        paths.append(path)
+    cgroups = [str(one.parent) for one in pathlib.Path("/sys/fs/cgroup").rglob("cgroup.procs") if lease in str(one) and one.read_text().strip()]
+    assert cgroups
+    done = subprocess.run([sys.executable, "-c", IN_CGROUP, ":".join(cgroups), *paths], capture_output=True, text=True, check=True)
+    return done.stdout.split()
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +164,9 @@ def test_two_tenants_on_one_gpu(ringfence, developer):
         assert len(caps[-1]) == 2
         assert words[2] == "mknod ['EPERM']" and words[3] == "memories 1", words
     assert not caps[0] & caps[1]
+    own, others = ([int(name.removeprefix("nvidia-cap")) for name in sorted(names)] for names in caps)
+    assert by_device_rules(first.id, [*own, *others, 1, 2], ringfence.state) == ["ENXIO"] * 2 + ["EPERM"] * 4
+    assert by_device_rules(second.id, [*own, *others], ringfence.state) == ["EPERM"] * 2 + ["ENXIO"] * 2
     picture = ringfence.ok("gpu", "map")
     assert "[||||] (AA) (BB) (..)" in picture, picture
 
@@ -196,6 +229,15 @@ def test_kill_of_the_agent_under_two_slices(ringfence, developer):
     assert "found False" in Job(ringfence, GENOMICS, grace, "--profile", "1g.18gb").out()
     for lease in ringfence.json("lease", "list", "--lease-state", "open"):
         ringfence.ok("lease", "end", lease["id"])
+
+
+def test_capabilities_of_slices_are_attacked(ringfence):
+    """The probe's control opens what its box must not have; with all walls it does not."""
+    all_free(ringfence)
+    done = ringfence("prove", "--probe", "mig-capability", "-o", "json")
+    assert done.returncode == 0, done.stderr + done.stdout
+    gpu = json.loads(done.stdout)["classes"]["gpu"]
+    assert (gpu["held"], gpu["leaked"], gpu["untried"]) == (1, 0, 0), done.stdout
 
 
 def test_bad_requests(ringfence, developer):
