@@ -136,6 +136,12 @@ const std::vector<Migration>& AllMigrations() {
            "CREATE INDEX access_uses_by_last ON access_uses (last_ms)",
            "CREATE TABLE binding_grants (one BIGINT PRIMARY KEY, grants TEXT NOT NULL)",
        }},
+      // What was ordered last of each GPU's MIG.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE mig_orders (gpu TEXT PRIMARY KEY, node TEXT NOT NULL,"
+           " is_open BIGINT NOT NULL, record TEXT NOT NULL)",
+       }},
   };
   return all;
 }
