@@ -161,6 +161,11 @@ void Obey(Node& node, Link& link, const Json& json) {
     if (grant.has_value()) {
       node.runner.Start(*lease, *grant, *gpus);
     }
+  } else if (*what == "mig" && gpus->size() == 1) {
+    const auto signed_order = order->String("order", crypto::kEnvelopeBytesMax);
+    if (signed_order.has_value()) {
+      node.runner.Mig(gpus->front(), *signed_order);
+    }
   } else if (*what == "end") {
     node.runner.End(*lease, *gpus);
   } else if (*what == "scrub" && !lease->empty()) {
@@ -225,11 +230,18 @@ void Renewal(Node& node, Link& link) {
   std::unique_ptr<Thread> work;  // once the server knows that this node has started
   auto next_inventory = around.Steady();
   auto next_report = next_inventory;
+  std::uint64_t inventories = 0;  // those asked for that were reported
   for (;;) {
     const auto now = around.Steady();
-    if (now >= next_report || node.report_now.exchange(false)) {
-      const bool with_inventory = now >= next_inventory;
+    const std::uint64_t wanted = node.runner.inventories_wanted();
+    const bool asked_for = wanted > inventories;
+    if (now >= next_report || asked_for || node.report_now.exchange(false)) {
+      const bool with_inventory = asked_for || now >= next_inventory;
       const Status reported = Report(node, link, with_inventory);
+      if (reported.has_value() && with_inventory && node.unreadable.empty()) {
+        inventories = wanted;
+        node.runner.InventoryReported(wanted);
+      }
       if (reported.has_value() && with_inventory && node.unreadable.empty()) {
         next_inventory = now + kInventoryEvery;
       }

@@ -22,6 +22,7 @@ constexpr std::string_view kDeniedLine = "\ndenied ";
 constexpr std::string_view kProofLine = "\nproof ";
 constexpr std::size_t kLinksKept = 4;
 constexpr int kScrubTriesMax = 5;
+constexpr std::chrono::milliseconds kInventoryPause{50};
 constexpr std::chrono::milliseconds kScrubPauseFirst{250};
 
 Json GpuList(const std::vector<std::string>& gpus) {
@@ -146,6 +147,50 @@ void LeaseRunner::ScrubUnleased(const std::vector<std::string>& gpus) {
     Link link(surroundings_);
     ScrubAndDeliver(stop, link, "", gpus);
   });
+}
+
+void LeaseRunner::Mig(const std::string& gpu, const std::string& order) {
+  Launch("gpu:mig:" + gpu,
+         [=, this](const std::stop_token& stop) { CutAndDeliver(stop, gpu, order); });
+}
+
+void LeaseRunner::CutAndDeliver(const std::stop_token& stop, const std::string& gpu,
+                                const std::string& order) {
+  auto report = jailer_.Mig(order);
+  std::chrono::milliseconds pause = kScrubPauseFirst;
+  for (int tries = 1;
+       tries < kScrubTriesMax && !report.has_value() &&
+       (report.error().code == Code::kUnavailable || report.error().code == Code::kExhausted) &&
+       !stop.stop_requested() && jailer_.Hello().has_value();
+       ++tries) {
+    surroundings_.Pause(stop, pause);
+    pause *= 2;
+    report = jailer_.Mig(order);
+  }
+  if (!report.has_value() && !jailer_.Hello().has_value()) {
+    return;  // the pair ended: whoever comes next takes it up again
+  }
+  Link link(surroundings_);
+  JsonObject news{{"gpu", gpu}};
+  if (!report.has_value()) {
+    // Not done yet: the order comes again. Until then this is why.
+    news["error"] = report.error().message.substr(0, 2000);
+    (void)link.Send("POST", "/v1/agent/mig", news);
+    return;
+  }
+  // While the order is open nobody leases the GPU: the server learns of its slices first.
+  const std::uint64_t wanted = ++inventories_wanted_;
+  while (inventories_reported_ < wanted && !stop.stop_requested()) {
+    surroundings_.Pause(stop, kInventoryPause);
+  }
+  news["envelope"] = *report;
+  const auto said = link.SendUntil(stop, "POST", "/v1/agent/mig", news);
+  if (!said.has_value()) {
+    os::Log(os::Level::kError, "mig_not_delivered", {{"gpu", gpu}, {"why", said.error().message}});
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  settled_.insert("gpu:mig:" + gpu);
 }
 
 Status LeaseRunner::Recover() {

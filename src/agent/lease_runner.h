@@ -3,6 +3,8 @@
 // Everything this node does for leases: starts boxes, carries their output, says how they ended,
 // has GPUs scrubbed and delivers the receipts. A thread a lease.
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +35,13 @@ class LeaseRunner {
   void Scrub(const std::string& lease, const std::vector<std::string>& gpus);
   // GPUs that no lease holds.
   void ScrubUnleased(const std::vector<std::string>& gpus);
+
+  // Has a GPU cut as a signed order says, and says what became of it; the server knows what the GPU
+  // is made of by then.
+  void Mig(const std::string& gpu, const std::string& order);
+  // Inventories that were asked for so far; whoever reports says up to which one it has.
+  std::uint64_t inventories_wanted() const { return inventories_wanted_; }
+  void InventoryReported(std::uint64_t up_to) { inventories_reported_ = up_to; }
 
   // Orders may be overtaken by their own fulfilment: asked for before the receipt was delivered,
   // read after. Scrubbing again would take the GPU from whoever has been given it meanwhile. So:
@@ -76,8 +85,12 @@ class LeaseRunner {
   void ScrubAndDeliver(const std::stop_token& stop, Link& link, const std::string& lease,
                        const std::vector<std::string>& gpus);
 
+  void CutAndDeliver(const std::stop_token& stop, const std::string& gpu, const std::string& order);
+
   isolate::JailerClient& jailer_;
   Surroundings& surroundings_;
+  std::atomic<std::uint64_t> inventories_wanted_{0};
+  std::atomic<std::uint64_t> inventories_reported_{0};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Link>> links_;  // of no job now
   std::map<std::string, Job> jobs_;           // by lease, or by "gpu:UUID"

@@ -1,5 +1,9 @@
 // `ringfence mig ...`: how GPUs can be cut. Works offline.
 
+#include "cli/mig.h"
+
+#include <algorithm>
+
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -200,31 +204,6 @@ Error OneOf() {
                "--file mig-parted.yaml --selected-config all-balanced"};
 }
 
-Result<std::vector<gpu::MigWish>> Wishes(const Parsed& parsed, const gpu::MigBoard& board) {
-  if (const auto strategy = parsed.Value("strategy")) {
-    RINGFENCE_ASSIGN(const gpu::MigStrategy named, gpu::ParseMigStrategy(*strategy));
-    return gpu::WishesOf(named, board);
-  }
-  if (const auto layout = parsed.Value("layout")) {
-    return gpu::ParseMigLayout(*layout);
-  }
-  const auto path = parsed.Value("file");
-  const auto name = parsed.Value("selected-config");
-  if (!path) {
-    return OneOf();
-  }
-  RINGFENCE_ASSIGN(const std::string text, os::ReadText(*path, wire::kYamlBytesMax));
-  RINGFENCE_ASSIGN(const place::MigPartedFile parted, place::ParseMigParted(text, *path));
-  if (!name) {
-    return Error{Code::kInvalidArgument,
-                 "--selected-config is missing: " + *path + " has " +
-                     std::to_string(parted.configs.size()) + " layouts",
-                 "`ringfence mig check " + *path + "` lists them", "selected-config"};
-  }
-  RINGFENCE_ASSIGN(const place::MigConfig* config, parted.Find(*name));
-  return place::WishesFor(*config, board, *path);
-}
-
 Result<int> Plan(Invocation& invocation) {
   const Parsed& parsed = invocation.parsed;
   const int given = (parsed.Has("strategy") ? 1 : 0) + (parsed.Has("layout") ? 1 : 0) +
@@ -247,7 +226,7 @@ Result<int> Plan(Invocation& invocation) {
     return ShowPartition(invocation.console, *amd, plan);
   }
   RINGFENCE_ASSIGN(const gpu::MigBoard* board, gpu::FindMigBoard(*board_name));
-  RINGFENCE_ASSIGN(const std::vector<gpu::MigWish> wishes, Wishes(parsed, *board));
+  RINGFENCE_ASSIGN(const std::vector<gpu::MigWish> wishes, MigWishes(parsed, *board));
   RINGFENCE_ASSIGN(const std::vector<gpu::MigInstance> plan, gpu::PlanMigLayout(*board, wishes));
   return ShowPlan(invocation.console, *board, plan);
 }
@@ -296,8 +275,39 @@ Result<int> Check(Invocation& invocation) {
 
 }  // namespace
 
+Result<std::vector<gpu::MigWish>> MigWishes(const Parsed& parsed, const gpu::MigBoard& board,
+                                            std::optional<std::uint32_t> index) {
+  if (const auto strategy = parsed.Value("strategy")) {
+    RINGFENCE_ASSIGN(const gpu::MigStrategy named, gpu::ParseMigStrategy(*strategy));
+    return gpu::WishesOf(named, board);
+  }
+  if (const auto layout = parsed.Value("layout")) {
+    return gpu::ParseMigLayout(*layout);
+  }
+  const auto path = parsed.Value("file");
+  const auto name = parsed.Value("selected-config");
+  if (!path) {
+    return OneOf();
+  }
+  RINGFENCE_ASSIGN(const std::string text, os::ReadText(*path, wire::kYamlBytesMax));
+  RINGFENCE_ASSIGN(const place::MigPartedFile parted, place::ParseMigParted(text, *path));
+  if (!name) {
+    return Error{Code::kInvalidArgument,
+                 "--selected-config is missing: " + *path + " has " +
+                     std::to_string(parted.configs.size()) + " layouts",
+                 "`ringfence mig check " + *path + "` lists them", "selected-config"};
+  }
+  RINGFENCE_ASSIGN(const place::MigConfig* found, parted.Find(*name));
+  place::MigConfig config = *found;
+  std::erase_if(config.entries, [&](const place::MigEntry& entry) {
+    return index.has_value() && entry.devices.has_value() &&
+           std::find(entry.devices->begin(), entry.devices->end(), *index) == entry.devices->end();
+  });
+  return place::WishesFor(config, board, *path);
+}
+
 CommandTable MigCommands() {
-  return {
+  CommandTable table = {
       {.path = "mig boards",
        .group = Group::kCluster,
        .summary = "List the boards that can be cut, with their profiles and placements.",
@@ -348,6 +358,9 @@ CommandTable MigCommands() {
        .exit_codes = "0 all are possible, 1 one is not",
        .handler = Check},
   };
+  const CommandTable fleet = MigFleetCommands();
+  table.insert(table.end(), fleet.begin(), fleet.end());
+  return table;
 }
 
 }  // namespace ringfence::cli

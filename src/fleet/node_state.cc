@@ -5,11 +5,19 @@
 #include <set>
 
 #include "gpu/limits.h"
+#include "gpu/mig_board.h"
 
 namespace ringfence::fleet {
 namespace {
 
 constexpr std::int64_t kBytesMax = std::int64_t{1} << 53U;
+
+// "233510de" as the boards' table has it: "0x233510DE".
+std::string BoardId(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  return "0x" + text;
+}
 
 Status ReadSlice(JsonReader& from, model::Gpu& gpu) {
   constexpr std::int64_t kInstancesMax = 255;
@@ -68,6 +76,11 @@ Result<model::Gpu> GpuOf(const Json& json, const std::string& node, bool simulat
   };
   RINGFENCE_ASSIGN(gpu.ecc, on_off("ecc_enabled"));
   RINGFENCE_ASSIGN(gpu.mig, on_off("mig_enabled"));
+  RINGFENCE_ASSIGN(const std::string pci_id, reader.StringOr("pci_device_id", "", 16));
+  if (gpu.mig != "unknown" && !is_slice) {
+    const gpu::MigBoard* board = gpu::MigBoardOfPci(BoardId(pci_id));
+    gpu.board = board == nullptr ? "" : board->name;
+  }
   RINGFENCE_ASSIGN(gpu.confidential_computing,
                    reader.StringOr("confidential_computing", "unknown", 32));
   RINGFENCE_ASSIGN(const auto processes, reader.Array("processes"));

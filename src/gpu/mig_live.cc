@@ -397,12 +397,12 @@ Result<LiveMig> ReadMig(const std::string& driver_root, const std::string& uuid)
 }
 
 Result<LiveMig> ApplyMig(const std::string& driver_root, const std::string& uuid,
-                         const MigTarget& target) {
+                         const MigTarget& target, const std::optional<MigTarget>& before) {
   RINGFENCE_ASSIGN(const MigCard card, MigCard::Open(driver_root, uuid));
-  RINGFENCE_ASSIGN(const LiveMig before, card.Read());
+  RINGFENCE_ASSIGN(const LiveMig found, card.Read());
   if (const Status reached = card.Reach(target); !reached.has_value()) {
     Error error = reached.error();
-    const Status back = card.Reach(TargetOf(before));
+    const Status back = card.Reach(before.value_or(TargetOf(found)));
     error.message += back.has_value()
                          ? "; what was there before is there again"
                          : "; and putting back what was there failed: " + back.error().message;
@@ -423,6 +423,21 @@ Result<LiveMig> ApplyMig(const std::string& driver_root, const std::string& uuid
                                      FormatMigTarget(sorted) + "\""};
   }
   return after;
+}
+
+MigOutcome TryMig(const std::string& driver_root, const std::string& uuid, const MigTarget& target,
+                  const MigTarget& before) {
+  MigOutcome outcome;
+  auto applied = ApplyMig(driver_root, uuid, target, before);
+  if (applied.has_value()) {
+    outcome.live = std::move(*applied);
+    return outcome;
+  }
+  outcome.reason = applied.error().message;
+  if (auto live = ReadMig(driver_root, uuid); live.has_value()) {
+    outcome.live = std::move(*live);
+  }
+  return outcome;
 }
 
 }  // namespace ringfence::gpu

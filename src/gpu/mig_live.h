@@ -4,6 +4,7 @@
 // it loads the vendor's library.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,12 +51,23 @@ Result<LiveMig> ReadMig(const std::string& driver_root, const std::string& uuid)
 
 // Removes what is not in the target, makes what is missing, leaves alone what is there already.
 // Where a step fails, what was there before is put back, and the error says whether that worked;
-// a caller who dies half-way calls it again with either target. Changing the mode needs a GPU
-// without instances, so those go first.
+// a caller who dies half-way calls it again with either target, and with `before` as what is to be
+// put back. Changing the mode needs a GPU without instances, so those go first.
 Result<LiveMig> ApplyMig(const std::string& driver_root, const std::string& uuid,
-                         const MigTarget& target);
+                         const MigTarget& target, const std::optional<MigTarget>& before = {});
 
 Json LiveMigToJson(const LiveMig& live);
 Result<LiveMig> LiveMigFromJson(const Json& json);
+
+inline constexpr std::size_t kMigReasonBytesMax = 2048;
+// How a reshape came out, as a worker says it.
+struct MigOutcome {
+  std::string reason;           // why it is not what it should be; empty: it is
+  std::optional<LiveMig> live;  // what is there now; none: it could not be read
+};
+MigOutcome TryMig(const std::string& driver_root, const std::string& uuid, const MigTarget& target,
+                  const MigTarget& before);
+Json MigOutcomeToJson(const MigOutcome& outcome);
+Result<MigOutcome> MigOutcomeFromJson(const Json& json);
 
 }  // namespace ringfence::gpu

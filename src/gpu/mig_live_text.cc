@@ -86,4 +86,21 @@ Result<LiveMig> LiveMigFromJson(const Json& json) {
   return live;
 }
 
+Json MigOutcomeToJson(const MigOutcome& outcome) {
+  return JsonObject{{"reason", outcome.reason.substr(0, kMigReasonBytesMax)},
+                    {"live", outcome.live ? LiveMigToJson(*outcome.live) : Json(nullptr)}};
+}
+
+Result<MigOutcome> MigOutcomeFromJson(const Json& json) {
+  RINGFENCE_ASSIGN(JsonReader reader, JsonReader::Open(json, "outcome"));
+  MigOutcome outcome;
+  RINGFENCE_ASSIGN(outcome.reason, reader.String("reason", kMigReasonBytesMax));
+  if (reader.Has("live")) {
+    RINGFENCE_ASSIGN(const Json* const live, reader.Any("live"));
+    RINGFENCE_ASSIGN(outcome.live, LiveMigFromJson(*live));
+  }
+  RINGFENCE_TRY(reader.Finish());
+  return outcome;
+}
+
 }  // namespace ringfence::gpu

@@ -109,6 +109,11 @@ class Client final : public JailerClient {
     return std::move(answer.fds[0]);
   }
 
+  Result<std::string> Mig(std::string_view order) override {
+    RINGFENCE_ASSIGN(Answer answer, CallAfterHello(MigRequest{std::string(order)}));
+    return std::move(answer.reply.text);
+  }
+
  private:
   Result<Answer> CallAfterHello(RequestBody body) {
     RINGFENCE_TRY(Hello());

@@ -95,6 +95,12 @@ class JailerClient {
   virtual Result<os::UniqueFd> Sense() {
     return Error{Code::kFailedPrecondition, "this node has no sensor"};
   }
+  // Obeys a signed order for a GPU's MIG (isolate/mig_order.h) and returns the report's envelope,
+  // also where it failed; the same one again for the same order. kUnavailable, kExhausted: not done
+  // yet, ask again.
+  virtual Result<std::string> Mig(std::string_view /*order*/) {
+    return Error{Code::kFailedPrecondition, "this node cuts no GPUs"};
+  }
 
  protected:
   JailerClient() = default;

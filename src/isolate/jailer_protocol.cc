@@ -145,6 +145,10 @@ Result<RequestBody> ReadBody(RequestType type, Reader& reader) {
       return RequestBody(ImagesRequest{});
     case RequestType::kSense:
       return RequestBody(SenseRequest{});
+    case RequestType::kMig: {
+      RINGFENCE_ASSIGN(std::string order, reader.Text(crypto::kEnvelopeBytesMax));
+      return RequestBody(MigRequest{std::move(order)});
+    }
   }
   return Error{Code::kInvalidArgument, "there is no such request"};
 }
@@ -165,6 +169,7 @@ struct BodyWriter {
   void operator()(const AckIncidentsRequest& body) const { to.Number(body.count); }
   void operator()(const ImagesRequest&) const {}
   void operator()(const SenseRequest&) const {}
+  void operator()(const MigRequest& body) const { to.Text(body.order); }
 };
 
 struct Head {
@@ -242,6 +247,8 @@ std::string_view Name(RequestType type) {
       return "Images";
     case RequestType::kSense:
       return "Sense";
+    case RequestType::kMig:
+      return "Mig";
   }
   return "unknown";
 }
@@ -281,6 +288,7 @@ std::size_t FdsOf(RequestType type) {
     case RequestType::kScrub:
     case RequestType::kForget:
     case RequestType::kAckIncidents:
+    case RequestType::kMig:
       return 0;
   }
   return 0;
@@ -301,7 +309,7 @@ Bytes EncodeReply(const Reply& reply) {
     writer.Text(reply.hello.public_key);
     writer.Text(reply.hello.key_proof);
     writer.Texts(reply.hello.missing);
-  } else if (reply.type == RequestType::kScrub) {
+  } else if (reply.type == RequestType::kScrub || reply.type == RequestType::kMig) {
     writer.Text(reply.text);
   }
   return writer.Take();
@@ -325,7 +333,7 @@ Result<Reply> DecodeReply(ByteView frame) {
   }
   if (reply.type == RequestType::kHello) {
     RINGFENCE_TRY(ReadHello(reader, reply.hello));
-  } else if (reply.type == RequestType::kScrub) {
+  } else if (reply.type == RequestType::kScrub || reply.type == RequestType::kMig) {
     RINGFENCE_ASSIGN(reply.text, reader.Text(crypto::kEnvelopeBytesMax));
   }
   RINGFENCE_TRY(reader.Finish());

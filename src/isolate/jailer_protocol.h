@@ -36,6 +36,7 @@ enum class RequestType : std::uint16_t {
   kAckIncidents = 9,
   kImages = 10,
   kSense = 11,
+  kMig = 12,
 };
 std::string_view Name(RequestType type);
 
@@ -62,10 +63,13 @@ struct AckIncidentsRequest {
 
 struct ImagesRequest {};
 struct SenseRequest {};
+struct MigRequest {
+  std::string order;  // the envelope
+};
 
 using RequestBody = std::variant<HelloRequest, InventoryRequest, StartRequest, EndRequest,
                                  ScrubRequest, ListRequest, ForgetRequest, IncidentsRequest,
-                                 AckIncidentsRequest, ImagesRequest, SenseRequest>;
+                                 AckIncidentsRequest, ImagesRequest, SenseRequest, MigRequest>;
 
 struct Request {
   std::uint32_t id = 0;
@@ -84,7 +88,7 @@ struct Reply {
   RequestType type = RequestType::kHello;
   Status status;
   JailerHello hello;  // of kHello
-  std::string text;   // of kScrub: the receipt's envelope
+  std::string text;   // of kScrub and kMig: the receipt's or the report's envelope
 };
 std::size_t FdsOf(RequestType type);
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <memory>
 
+#include "gpu/scenario.h"
 #include "gpu/simulated_root.h"
 #include "os/file.h"
 #include "os/landlock.h"
@@ -28,9 +29,15 @@ struct WorkerTask {
   std::vector<gpu::DeviceNode> nodes;  // for a real driver
   std::vector<std::string> stand_ins;  // file names for a simulated one
   std::vector<std::string> give;       // host paths of simulated memory
+  std::string mig_folder;              // what a simulated driver keeps MIG in, for changing it
+  bool changes_mig = false;            // drivers let nobody but root
   int kernel_log = -1;
   std::string slices;  // that CUDA is to show
 };
+
+unsigned UserOf(const WorkerPlace& place, const WorkerTask& task) {
+  return task.changes_mig ? 0 : place.uid;
+}
 
 std::string DriverRootInside(const WorkerPlace& place) {
   return place.walls == WorkerWalls::kAll && place.driver_root != "/" ? place.run_folder + "/driver"
@@ -102,7 +109,7 @@ Status MakeDriverRoot(const WorkerPlace& place, const WorkerTask& task) {
   for (const std::string& name : task.stand_ins) {
     const std::string path = inside + "/dev/" + name;
     RINGFENCE_TRY(os::WriteFile(path, {}, 0600));
-    RINGFENCE_TRY(os::ChangeOwner(path, place.uid, place.uid));
+    RINGFENCE_TRY(os::ChangeOwner(path, UserOf(place, task), UserOf(place, task)));
   }
   return {};
 }
@@ -138,6 +145,9 @@ os::LandlockRules Rules(const WorkerPlace& place, const WorkerTask& task) {
     for (const std::string& path : task.give) {
       add(inside + path.substr(place.driver_root.size()), os::PathUse::kDevice);
     }
+    if (!task.mig_folder.empty()) {
+      add(inside + task.mig_folder.substr(place.driver_root.size()), os::PathUse::kReadWrite);
+    }
   }
   return rules;
 }
@@ -162,20 +172,31 @@ Status EnterSeccomp() {
   return os::EnterSeccompDenyList(rules);
 }
 
+// A simulated driver asks for no capability; a real one's kernel module asks for this one before it
+// changes a GPU's mode.
+Status GiveUpPrivileges(const WorkerPlace& place, const WorkerTask& task) {
+  if (place.walls == WorkerWalls::kSameUser) {
+    return os::DropAllPrivileges();
+  }
+  if (task.changes_mig && task.mig_folder.empty()) {
+    return os::KeepCapabilities({"CAP_SYS_ADMIN"});
+  }
+  return os::BecomeUser(UserOf(place, task), UserOf(place, task));
+}
+
 // Everything between fork and the worker's first instruction, in order.
 Status Confine(const WorkerPlace& place, const WorkerTask& task) {
   if (place.walls == WorkerWalls::kAll) {
     RINGFENCE_TRY(
         os::EnterNewNamespaces({.mount = true, .network = true, .ipc = true, .uts = true}));
-    RINGFENCE_TRY(MakeDev(task, place.uid));
+    RINGFENCE_TRY(MakeDev(task, UserOf(place, task)));
     RINGFENCE_TRY(MakeDriverRoot(place, task));
     RINGFENCE_TRY(os::EnterLandlock(Rules(place, task)));
   }
   RINGFENCE_TRY(os::SetLimit(os::Limit::kCoreBytes, 0));
   RINGFENCE_TRY(os::SetLimit(os::Limit::kOpenFiles, kOpenFilesMax));
   RINGFENCE_TRY(os::SetLimit(os::Limit::kLockedBytes, kLockedBytesMax));
-  RINGFENCE_TRY(place.walls == WorkerWalls::kSameUser ? os::DropAllPrivileges()
-                                                      : os::BecomeUser(place.uid, place.uid));
+  RINGFENCE_TRY(GiveUpPrivileges(place, task));
   return EnterSeccomp();
 }
 
@@ -292,6 +313,30 @@ Result<StartedWorker> StartScrub(const WorkerPlace& place,
 Status FinishScrub(const WorkerPlace& place, const std::vector<gpu::WantedGpu>& gpus) {
   RINGFENCE_ASSIGN(const gpu::DriverFiles files, gpu::FilesFor(place.driver_root, gpus));
   return ChangeOwners(GivenPaths(files), 0);
+}
+
+Result<StartedWorker> StartMig(const WorkerPlace& place, const gpu::WantedGpu& gpu,
+                               const std::optional<MigChange>& change) {
+  RINGFENCE_ASSIGN(std::vector<gpu::DeviceNode> nodes,
+                   gpu::NodesOf(place.driver_root, {gpu.minor}));
+  for (const char* capability : {"config", "monitor"}) {
+    RINGFENCE_ASSIGN(gpu::DeviceNode node, gpu::CapNode(place.driver_root, capability));
+    nodes.push_back(std::move(node));
+  }
+  WorkerTask task;
+  task.arguments = {"ringfence-worker",      "mig",   "--driver-root",
+                    DriverRootInside(place), "--gpu", gpu.uuid};
+  task.changes_mig = true;
+  if (change.has_value()) {
+    task.arguments.insert(task.arguments.end(),
+                          {"--target", change->target, "--before", change->before});
+  }
+  SetNodes(task, place, std::move(nodes));
+  if (gpu::IsSimulatedRoot(place.driver_root)) {
+    task.mig_folder = gpu::MigFolder(place.driver_root, gpu.uuid);
+    RINGFENCE_TRY(os::MakeDirs(task.mig_folder, 0755));
+  }
+  return Start(place, task);
 }
 
 }  // namespace ringfence::isolate

@@ -4,6 +4,7 @@
 // nothing but that card: their own user, no capability, no network, a /dev of their own, Landlock
 // and a seccomp filter.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,5 +42,13 @@ Result<StartedWorker> StartSense(const WorkerPlace& place);
 // FinishScrub gives it back to root; call that whenever the worker has ended.
 Result<StartedWorker> StartScrub(const WorkerPlace& place, const std::vector<gpu::WantedGpu>& gpus);
 Status FinishScrub(const WorkerPlace& place, const std::vector<gpu::WantedGpu>& gpus);
+
+// Reads MIG of one GPU, or changes it: may configure MIG, and sees this GPU and no other.
+struct MigChange {
+  std::string target;  // gpu::ParseMigTarget
+  std::string before;  // what is put back where that fails
+};
+Result<StartedWorker> StartMig(const WorkerPlace& place, const gpu::WantedGpu& gpu,
+                               const std::optional<MigChange>& change);
 
 }  // namespace ringfence::isolate

@@ -83,6 +83,8 @@ void Desk::Handle(const isolate::Request& request) {
       return HandleImages(id);
     case RequestType::kSense:
       return HandleSense(id);
+    case RequestType::kMig:
+      return HandleMig(id, std::get<isolate::MigRequest>(request.body).order);
   }
 }
 

@@ -14,8 +14,10 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "gpu/device_files.h"
+#include "gpu/mig_reshape.h"
 #include "isolate/box.h"
 #include "isolate/jailer_protocol.h"
+#include "isolate/mig_order.h"
 #include "jailer/identity.h"
 #include "jailer/options.h"
 #include "jailer/records.h"
@@ -36,6 +38,15 @@ class Hands {
   virtual bool full() const = 0;  // as many workers as allowed are under way
   virtual void ReadInventory(Text done) = 0;
   virtual void ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) = 0;
+  // What MIG of a GPU is (gpu::LiveMigToJson), and making it something else or putting back what
+  // was before (gpu::MigOutcomeToJson).
+  virtual void ReadMig(const gpu::WantedGpu& /*gpu*/, Text done) {
+    done(Error{Code::kFailedPrecondition, "this node cuts no GPUs"});
+  }
+  virtual void CutCard(const gpu::WantedGpu& /*gpu*/, const std::string& /*target*/,
+                       const std::string& /*before*/, Text done) {
+    done(Error{Code::kFailedPrecondition, "this node cuts no GPUs"});
+  }
   virtual Result<gpu::DriverFiles> FilesFor(const std::vector<gpu::WantedGpu>& gpus) const = 0;
   // Nodes of what the grant lets in besides GPUs (isolate/fabric_devices.h).
   virtual Result<std::vector<gpu::DeviceNode>> FabricNodesFor(
@@ -108,6 +119,18 @@ class Desk {
                   const std::vector<gpu::WantedGpu>& gpus);
   void FinishScrub(std::uint32_t id, const std::string& lease,
                    const std::vector<gpu::WantedGpu>& gpus, Result<std::string> report);
+  void HandleMig(std::uint32_t id, const std::string& envelope);
+  Result<isolate::MigOrder> CheckMigOrder(const std::string& envelope) const;
+  Result<gpu::MigReshape> PlanMig(const isolate::MigOrder& order, const gpu::LiveMig& live) const;
+  Result<MigDeed> BeginMig(const isolate::MigOrder& order, const gpu::LiveMig& live);
+  void HandleLiveMig(std::uint32_t id, const isolate::MigOrder& order, const gpu::LiveMig& live);
+  // Does the deed, which is written down; `refusal`: only puts back what was there, for this.
+  void CutCard(std::uint32_t id, const isolate::MigOrder& order, const MigDeed& deed,
+               const std::string& refusal);
+  void SealMig(std::uint32_t id, const isolate::MigOrder& order, MigDeed deed,
+               const gpu::MigOutcome& outcome);
+  // Whether an order is, or was when somebody died, about to change this card or what it is cut of.
+  bool IsBeingCut(const std::string& uuid) const;
   void HandleInventory(std::uint32_t id);
   void HandleList(std::uint32_t id);
   void HandleForget(std::uint32_t id, const std::string& lease);
@@ -134,6 +157,8 @@ class Desk {
   const Clock* clock_;
   std::map<std::string, gpu::WantedGpu> cards_;  // by UUID, from our own worker
   std::set<std::string> scrubbing_;              // UUIDs
+  // By GPU: what an order for it may take away, and so must not be started on or scrubbed.
+  std::map<std::string, std::vector<std::string>> cutting_;
   bool closed_ = false;
 };
 

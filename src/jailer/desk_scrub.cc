@@ -228,6 +228,9 @@ void Desk::ScrubCards(std::uint32_t id, const std::string& lease,
   std::vector<std::string> uuids;
   for (const gpu::WantedGpu& gpu : gpus) {
     const std::string holder = records_->HolderOf(gpu.uuid);
+    if (lease.empty() && IsBeingCut(gpu.uuid)) {  // what a lease holds is not taken away
+      return refuse({Code::kUnavailable, gpu.uuid + " is being cut (MIG)", "try again"});
+    }
     if (scrubbing_.contains(gpu.uuid) || (!holder.empty() && holder != lease)) {
       return refuse({Code::kUnavailable, gpu.uuid + " is being scrubbed or was leased just now",
                      "try again"});

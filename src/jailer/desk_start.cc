@@ -72,6 +72,10 @@ Status Desk::CheckCards(const isolate::Grant& grant) const {
       return Error{Code::kFailedPrecondition, uuid + " is held by lease " + holder,
                    "end and scrub that lease first"};
     }
+    if (IsBeingCut(uuid)) {
+      return Error{Code::kFailedPrecondition, uuid + " is being cut (MIG)",
+                   "wait until that is done: `ringfence mig show`"};
+    }
     if (scrubbing_.contains(uuid) || !records_->IsClean(uuid)) {
       return Error{Code::kFailedPrecondition, uuid + " is not scrubbed",
                    "scrub it first: without a receipt no lease starts on it"};

@@ -122,13 +122,14 @@ Result<Records> Records::Open(const std::string& folder, const std::string& boot
   RINGFENCE_TRY(os::MakeDirs(folder + "/incidents", 0700));
   RINGFENCE_ASSIGN(const auto names, os::ListDir(folder));
   for (const std::string& name : names) {
-    if (name.starts_with("state.json.new.")) {  // of a jailer that died while it wrote
+    if (name.starts_with("state.json.new.") || name.starts_with("mig.json.new.")) {  // of a jailer that died while it wrote
       RINGFENCE_TRY(os::RemoveFile(folder + "/" + name));
     }
   }
   RINGFENCE_ASSIGN(os::AppendFile used, os::AppendFile::Open(folder + "/used", 0600));
   RINGFENCE_ASSIGN(UidRanges ranges, UidRanges::Open(folder));
-  Records records(folder, boot_id, std::move(used), std::move(ranges));
+  RINGFENCE_ASSIGN(MigBook mig, MigBook::Open(folder));
+  Records records(folder, boot_id, std::move(used), std::move(ranges), std::move(mig));
   RINGFENCE_TRY(records.Load());
   RINGFENCE_TRY(records.LoadUsed(now));
   return records;

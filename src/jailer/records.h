@@ -4,6 +4,7 @@
 // clean, which lease ids were ever used. One folder, one owner, one thread.
 //   state.json  leases and clean GPUs, replaced whole
 //   used        a line for each forgotten lease: "TIME LEASE\n", appended
+//   mig.json    what was ordered of GPUs' MIG (jailer/mig_book.h)
 //   uids        which range of user ids is which tenant's (jailer/uid_ranges.h)
 //   incidents/  a signed statement each, oldest first by name
 
@@ -17,6 +18,7 @@
 #include "base/time.h"
 #include "gpu/device_files.h"
 #include "isolate/jailer_client.h"
+#include "jailer/mig_book.h"
 #include "jailer/uid_ranges.h"
 #include "os/file.h"
 
@@ -68,6 +70,9 @@ class Records {
   // Drops a scrubbed lease; its id stays used. Durable.
   Status Forget(const std::string& lease, Timestamp now);
 
+  MigBook& mig() { return mig_; }
+  const MigBook& mig() const { return mig_; }
+
   Result<std::vector<std::string>> Incidents() const;
   // Durable. kExhausted when there is no room: the count of those is kept for the next one.
   Status AddIncident(const std::string& envelope);
@@ -75,11 +80,13 @@ class Records {
   Status AckIncidents(std::uint32_t count);
 
  private:
-  Records(std::string folder, std::string boot_id, os::AppendFile used, UidRanges ranges)
+  Records(std::string folder, std::string boot_id, os::AppendFile used, UidRanges ranges,
+          MigBook mig)
       : folder_(std::move(folder)),
         boot_id_(std::move(boot_id)),
         used_file_(std::move(used)),
-        ranges_(std::move(ranges)) {}
+        ranges_(std::move(ranges)),
+        mig_(std::move(mig)) {}
   Status Load();
   // Reads which ids were used, and leaves out of the file those that need not be kept any more.
   Status LoadUsed(Timestamp now);
@@ -93,6 +100,7 @@ class Records {
   std::string boot_id_;
   os::AppendFile used_file_;
   UidRanges ranges_;
+  MigBook mig_;
   bool used_torn_ = false;      // its last line may be half there
   bool used_replaced_ = false;  // by another file, which is not open yet
   std::map<std::string, LeaseRecord> leases_;

@@ -19,6 +19,7 @@ constexpr auto kAgentGrace = std::chrono::seconds(10);
 constexpr int kRequestsPerTurn = 16;
 constexpr auto kInventoryMax = std::chrono::minutes(1);
 constexpr auto kScrubMax = std::chrono::minutes(10);
+constexpr auto kMigMax = std::chrono::minutes(2);
 constexpr auto kImageCheckMax = std::chrono::minutes(10);
 
 }  // namespace
@@ -221,6 +222,17 @@ void Service::ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) {
               const Status back = isolate::FinishScrub(parts_.worker_place, gpus);
               done(back.has_value() ? std::move(report) : Result<std::string>(back.error()));
             });
+}
+
+void Service::ReadMig(const gpu::WantedGpu& gpu, Text done) {
+  AddWorker(isolate::StartMig(parts_.worker_place, gpu, std::nullopt),
+            std::chrono::steady_clock::now() + kInventoryMax, std::move(done));
+}
+
+void Service::CutCard(const gpu::WantedGpu& gpu, const std::string& target,
+                      const std::string& before, Text done) {
+  AddWorker(isolate::StartMig(parts_.worker_place, gpu, isolate::MigChange{target, before}),
+            std::chrono::steady_clock::now() + kMigMax, std::move(done));
 }
 
 Result<gpu::DriverFiles> Service::FilesFor(const std::vector<gpu::WantedGpu>& gpus) const {

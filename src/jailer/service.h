@@ -62,6 +62,9 @@ class Service final : private Hands {
   bool full() const override { return workers_.full(); }
   void ReadInventory(Text done) override;
   void ScrubCards(const std::vector<gpu::WantedGpu>& gpus, Text done) override;
+  void ReadMig(const gpu::WantedGpu& gpu, Text done) override;
+  void CutCard(const gpu::WantedGpu& gpu, const std::string& target, const std::string& before,
+               Text done) override;
   Result<gpu::DriverFiles> FilesFor(const std::vector<gpu::WantedGpu>& gpus) const override;
   Result<std::vector<gpu::DeviceNode>> FabricNodesFor(
       const std::vector<std::string>& kinds) const override;

@@ -75,6 +75,7 @@ struct Gpu {
   std::string gsp_firmware;
   std::string ecc = "unknown";
   std::string mig = "unknown";
+  std::string board;  // "H200-141", where it is one that can be cut (gpu/mig_board.h)
   std::string confidential_computing = "unknown";
   std::uint32_t processes = 0;
   bool simulated = false;

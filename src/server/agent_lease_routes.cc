@@ -3,6 +3,7 @@
 // good by asking again.
 
 #include <algorithm>
+#include <set>
 
 #include "base/encoding.h"
 #include "crypto/dsse.h"
@@ -164,6 +165,7 @@ void AddLeaseOrder(const Core& core, const model::Lease& lease, JsonArray& order
 Result<JsonObject> OrdersFor(Core& core, const std::string& node) {
   RINGFENCE_TRY(HandOut(core, node));
   JsonArray orders;
+  RINGFENCE_ASSIGN(const std::set<std::string> cut, AddMigOrders(core, node, orders));
   model::Node facts;
   RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
     RINGFENCE_ASSIGN(facts, core.NodeNamed(db, node));
@@ -177,8 +179,9 @@ Result<JsonObject> OrdersFor(Core& core, const std::string& node) {
     }
     RINGFENCE_ASSIGN(const auto gpus, store::GpusOf(db, node));
     for (const model::Gpu& gpu : gpus) {
+      const bool is_cut = cut.contains(gpu.is_slice() ? gpu.parent : gpu.uuid);
       // A box that nobody wants may hold a GPU that looks idle here: scrubs wait until it is gone.
-      if (gpu.state == model::GpuState::kDirty && gpu.lease.empty() && !strays.held) {
+      if (gpu.state == model::GpuState::kDirty && gpu.lease.empty() && !strays.held && !is_cut) {
         orders.emplace_back(JsonObject{{"do", "scrub"},
                                        {"lease", ""},
                                        {"gpus", ToArray({gpu.uuid})},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,5 +15,9 @@ Result<model::Lease> LeaseOf(const Call& call, store::Connection& db, const std:
 // and their GPUs are to be scrubbed. `touched` gets their ids.
 Status CloseLost(const Call& call, store::Connection& db, const std::vector<std::string>& boxes,
                  std::vector<std::string>& touched);
+
+// Orders for MIG that the node has not carried out yet; from here on they are under way. Answers
+// with their GPUs, which are not scrubbed meanwhile.
+Result<std::set<std::string>> AddMigOrders(Core& core, const std::string& node, JsonArray& orders);
 
 }  // namespace ringfence::server

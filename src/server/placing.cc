@@ -9,6 +9,7 @@
 #include "lease/neighbours.h"
 #include "lease/slice_placement.h"
 #include "server/proven.h"
+#include "store/mig_orders.h"
 #include "store/proofs.h"
 
 namespace ringfence::server {
@@ -141,6 +142,20 @@ void KeepForOthers(const policy::Policy& policy, const std::vector<model::Lease>
   }
 }
 
+// Until an order for its MIG is done, a GPU and its slices are as little free as one that is dirty.
+Status LeaveOutCut(store::Connection& db, lease::Fleet& fleet) {
+  RINGFENCE_ASSIGN(const auto orders, store::OpenMigOrders(db));
+  for (const store::MigOrder& order : orders) {
+    for (model::Gpu& gpu : fleet.gpus) {
+      if ((gpu.uuid == order.gpu || gpu.parent == order.gpu) &&
+          gpu.state == model::GpuState::kFree) {
+        gpu.state = model::GpuState::kDirty;
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<lease::Placement> PlaceInside(Core& core, store::Connection& db,
@@ -149,6 +164,7 @@ Result<lease::Placement> PlaceInside(Core& core, store::Connection& db,
   lease::Fleet fleet;
   RINGFENCE_ASSIGN(fleet.nodes, core.Nodes(db));
   RINGFENCE_ASSIGN(fleet.gpus, store::ListGpus(db));
+  RINGFENCE_TRY(LeaveOutCut(db, fleet));
   fleet.now = core.Now();
   RINGFENCE_ASSIGN(const auto open, store::OpenLeases(db));
   const auto policy = core.policy();

@@ -144,6 +144,12 @@ const std::vector<Migration>& AllMigrations() {
            " time_min_ms BIGINT NOT NULL, time_max_ms BIGINT NOT NULL, names TEXT NOT NULL,"
            " bytes BIGINT NOT NULL, block BLOB NOT NULL)",
            "CREATE INDEX event_blocks_by_time ON event_blocks (time_max_ms)",
+        }},
+      // What was ordered last of each GPU's MIG.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE mig_orders (gpu TEXT PRIMARY KEY, node TEXT NOT NULL,"
+           " is_open BIGINT NOT NULL, record TEXT NOT NULL)",
        }},
   };
   return all;

@@ -57,6 +57,7 @@ const std::vector<TableSpec>& AllTables() {
        Copies::kRows,
        {"id"},
        {"id", "number", "tenant", "state", "is_open", "node", "record"}},
+      {"mig_orders", Copies::kRows, {"gpu"}, {"gpu", "node", "is_open", "record"}},
       {"receipts", Copies::kRows, {"id"}, {"id", "lease", "node", "verified_by", "envelope"}},
       {"tokens", Copies::kRows, {"id"}, {"id", "principal", "expires_ms", "record"}},
       {"join_tokens", Copies::kRows, {"id"}, {"id", "expires_ms", "record"}},

@@ -118,6 +118,9 @@ JsonObject GpuToJson(const model::Gpu& gpu) {
   if (!gpu.fault.empty()) {
     json["fault"] = gpu.fault;
   }
+  if (!gpu.board.empty()) {
+    json["board"] = gpu.board;
+  }
   if (gpu.is_slice()) {
     json["parent"] = gpu.parent;
     json["profile"] = gpu.profile;
@@ -180,6 +183,7 @@ Result<model::Gpu> GpuFromJson(const Json& json) {
   RINGFENCE_ASSIGN(const std::int64_t processes, reader.Int("processes", 0, kU32Max));
   gpu.processes = static_cast<std::uint32_t>(processes);
   RINGFENCE_ASSIGN(gpu.simulated, reader.Bool("simulated"));
+  RINGFENCE_ASSIGN(gpu.board, reader.StringOr("board", "", 64));
   RINGFENCE_TRY(ReadSlice(reader, gpu));
   RINGFENCE_TRY(reader.Finish());
   return gpu;

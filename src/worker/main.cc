@@ -5,6 +5,7 @@
 //   fault, until
 //     nobody reads them any more
 //   ringfence-worker scrub --driver-root R --gpu UUID [--gpu UUID...]
+//   ringfence-worker mig --driver-root R --gpu UUID [--target T --before B]
 // Exit status: 0 done, 1 {"error":{"code","message"}} says why not, 2 wrong usage (said likewise).
 
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "base/json.h"
 #include "gpu/inventory.h"
 #include "gpu/limits.h"
+#include "gpu/mig_live.h"
 #include "gpu/scrub.h"
 #include "gpu/sensor.h"
 #include "os/failpoint.h"
@@ -30,6 +32,8 @@ struct Arguments {
   std::string command;
   std::string driver_root;
   std::vector<std::string> gpus;
+  std::string target;  // of MIG; empty: it is only read
+  std::string before;
   int kernel_log = -1;  // a descriptor that we were given
 };
 
@@ -37,7 +41,8 @@ Result<Arguments> ParseArguments(const std::vector<std::string_view>& words) {
   const Error usage{
       Code::kInvalidArgument,
       "usage: ringfence-worker inventory --driver-root R | sense --driver-root R | scrub "
-      "--driver-root R --gpu UUID [--gpu UUID...]"};
+      "--driver-root R --gpu UUID [--gpu UUID...] | mig --driver-root R --gpu UUID [--target T "
+      "--before B]"};
   Arguments arguments;
   if (words.empty()) {
     return usage;
@@ -46,6 +51,10 @@ Result<Arguments> ParseArguments(const std::vector<std::string_view>& words) {
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
     if (words[i] == "--driver-root" && arguments.driver_root.empty()) {
       arguments.driver_root = words[i + 1];
+    } else if (words[i] == "--target" && arguments.target.empty()) {
+      arguments.target = words[i + 1];
+    } else if (words[i] == "--before" && arguments.before.empty()) {
+      arguments.before = words[i + 1];
     } else if (words[i] == "--kernel-log" && words[i + 1] == "3") {
       arguments.kernel_log = 3;
     } else if (words[i] == "--gpu" && arguments.gpus.size() < gpu::kGpusMax) {
@@ -54,16 +63,33 @@ Result<Arguments> ParseArguments(const std::vector<std::string_view>& words) {
       return usage;
     }
   }
-  const bool scrub = arguments.command == "scrub";
+  const bool mig = arguments.command == "mig";
+  const bool on_some = mig || arguments.command == "scrub";
   if (words.size() % 2 == 0 || arguments.driver_root.empty() ||
-      (!scrub && arguments.command != "inventory" && arguments.command != "sense") ||
-      scrub == arguments.gpus.empty()) {
+      (!on_some && arguments.command != "inventory" && arguments.command != "sense") ||
+      on_some == arguments.gpus.empty() || (mig && arguments.gpus.size() != 1) ||
+      arguments.target.empty() != arguments.before.empty() || (!mig && !arguments.target.empty())) {
     return usage;
   }
   return arguments;
 }
 
+Result<std::string> Mig(const Arguments& arguments) {
+  const std::string& gpu = arguments.gpus.front();
+  if (arguments.target.empty()) {
+    RINGFENCE_ASSIGN(const auto live, gpu::ReadMig(arguments.driver_root, gpu));
+    return CanonicalJson(gpu::LiveMigToJson(live));
+  }
+  RINGFENCE_ASSIGN(const auto target, gpu::ParseMigTarget(arguments.target));
+  RINGFENCE_ASSIGN(const auto before, gpu::ParseMigTarget(arguments.before));
+  return CanonicalJson(
+      gpu::MigOutcomeToJson(gpu::TryMig(arguments.driver_root, gpu, target, before)));
+}
+
 Result<std::string> Run(const Arguments& arguments) {
+  if (arguments.command == "mig") {
+    return Mig(arguments);
+  }
   if (arguments.command == "scrub") {
     RINGFENCE_FAILPOINT("worker.begin");
     RINGFENCE_ASSIGN(const auto report, gpu::Scrub(arguments.driver_root, arguments.gpus));
