@@ -145,6 +145,12 @@ const std::vector<Migration>& AllMigrations() {
            " bytes BIGINT NOT NULL, block BLOB NOT NULL)",
            "CREATE INDEX event_blocks_by_time ON event_blocks (time_max_ms)",
        }},
+      // What is usual: one series each.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE baselines (name TEXT PRIMARY KEY, heard_ms BIGINT NOT NULL,"
+           " state BLOB NOT NULL)",
+       }},
   };
   return all;
 }
