@@ -9,6 +9,7 @@
 #include "os/file.h"
 #include "os/log.h"
 #include "server/core.h"
+#include "store/baseline_records.h"
 
 namespace ringfence::server {
 namespace {
@@ -25,8 +26,10 @@ constexpr std::chrono::milliseconds kTick{1000};
 constexpr std::chrono::milliseconds kRetry{1000};
 constexpr std::chrono::seconds kLookEvery{2};  // at the rules' files
 constexpr std::chrono::seconds kTidyEvery{60};
-constexpr std::chrono::hours kUploadTime{1};    // for all parts of a feed
-constexpr std::int64_t kUnpersistedMax = 4096;  // events that rules see again after a restart
+constexpr std::chrono::minutes kKeepBaselinesEvery{5};
+constexpr std::chrono::hours kBaselineLife{24 * 45};  // of a series that is not heard of any more
+constexpr std::chrono::hours kUploadTime{1};          // for all parts of a feed
+constexpr std::int64_t kUnpersistedMax = 4096;        // events that rules see again after a restart
 constexpr std::int64_t kWarmEventsMax = 50'000;
 // Nodes have so long after a start to be heard of.
 constexpr std::chrono::seconds kGrace{30};
@@ -312,6 +315,7 @@ Result<bool> Detector::Step(bool leads) {
   }
   if (!leads) {
     warm_ = false;  // whoever leads next begins with what the database says
+    baselines_loaded_ = false;
     return false;
   }
   RINGFENCE_ASSIGN(const bool unseen, Evaluate());
@@ -394,6 +398,7 @@ Result<bool> Detector::Evaluate() {
     persisted_ = known.evaluated;
   }
   RINGFENCE_TRY(intel_.Look(evaluated_));
+  RINGFENCE_TRY(LoadBaselines());
   std::vector<store::EventRow> rows;
   RINGFENCE_TRY(core_.database().Read([&](store::Connection& db) -> Status {
     store::EventFilter filter;
@@ -415,17 +420,25 @@ Result<bool> Detector::Evaluate() {
                              });
     std::vector<detect::Match> shown;
     intel_.Match(row, shown);
+    baselines_.Take(row, shown);
     for (detect::Match& match : shown) {
       found.push_back({std::move(match), row.seq});
     }
   }
-  if (rows.empty()) {
+  std::vector<detect::Match> unusual;
+  baselines_.Tick(core_.Now(), unusual);
+  for (detect::Match& match : unusual) {
+    const std::int64_t event = match.members.front();
+    found.push_back({std::move(match), event});
+  }
+  if (rows.empty() && found.empty()) {
     return false;
   }
-  const std::int64_t evaluated = rows.back().seq + 1;
+  const std::int64_t evaluated = rows.empty() ? evaluated_ : rows.back().seq + 1;
   if (!found.empty() || evaluated - persisted_ >= kUnpersistedMax) {
     if (const Status raised = Raise(found, evaluated); !raised.has_value()) {
       warm_ = false;  // the engine has seen what nobody knows it has
+      baselines_loaded_ = false;
       evaluated_ = persisted_;
       return raised.error().code == Code::kConflict ? Result<bool>(true) : raised.error();
     }
@@ -437,6 +450,7 @@ Result<bool> Detector::Evaluate() {
     health_.not_related = live_.engine->dropped();
     health_.evaluated = evaluated_;
     health_.indicators = intel_.indicators();
+    health_.series = baselines_.series();
   }
   return static_cast<std::int64_t>(rows.size()) == kEventsPerStep;
 }
@@ -530,7 +544,37 @@ Status Detector::RaiseInside(store::Connection& db, const std::vector<Found>& fo
   return {};
 }
 
+Status Detector::LoadBaselines() {
+  if (baselines_loaded_) {
+    return {};
+  }
+  std::vector<store::BaselineRow> rows;
+  RINGFENCE_TRY(core_.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(rows, store::ListBaselines(db, LiveBaselines::kSeriesMax));
+    return {};
+  }));
+  baselines_.Load(rows);
+  baselines_loaded_ = true;
+  baselines_kept_ = steady_clock::now();
+  return {};
+}
+
+Status Detector::KeepBaselines() {
+  if (!baselines_loaded_) {
+    return {};
+  }
+  baselines_kept_ = steady_clock::now();
+  const auto rows = baselines_.TakeChanged();
+  return core_.database().Write([&](store::Connection& db) -> Status {
+    RINGFENCE_TRY(store::PutBaselines(db, rows));
+    return store::ForgetBaselines(db, core_.Now() - kBaselineLife);
+  });
+}
+
 Status Detector::Tidy() {
+  if (steady_clock::now() - baselines_kept_ >= kKeepBaselinesEvery) {
+    RINGFENCE_TRY(KeepBaselines());
+  }
   const auto now = steady_clock::now();
   if (tidied_.has_value() && now - *tidied_ < kTidyEvery) {
     return {};
@@ -580,6 +624,9 @@ void Detector::Loop(const std::stop_token& stop) {
     if (!stuck.empty() && !stop.stop_requested()) {
       std::this_thread::sleep_for(kRetry);
     }
+  }
+  if (const Status kept = KeepBaselines(); !kept.has_value()) {
+    os::Log(os::Level::kError, "baselines_not_kept", {{"why", kept.error().message}});
   }
 }
 

@@ -24,6 +24,7 @@
 #include "detect/alert.h"
 #include "detect/live_event.h"
 #include "detect/live_rules.h"
+#include "server/live_baselines.h"
 #include "server/live_intel.h"
 #include "store/alert_records.h"
 #include "store/event_records.h"
@@ -75,6 +76,7 @@ class Detector {
   struct Health {
     std::size_t rules = 0;
     std::int64_t indicators = 0;
+    std::size_t series = 0;         // that have a baseline
     std::int64_t evaluated = 0;     // the next event that rules have to see
     std::uint64_t not_kept = 0;     // failed sign-ins that were only counted
     std::uint64_t not_related = 0;  // events that correlations had no room for
@@ -112,6 +114,8 @@ class Detector {
   Result<bool> Hunt();
   Status Raise(const std::vector<Found>& found, std::int64_t evaluated);
   Status RaiseInside(store::Connection& db, const std::vector<Found>& found) const;
+  Status LoadBaselines();
+  Status KeepBaselines();
   Status Tidy();
   void EndMinute(Timestamp now);
   detect::LiveEvent SignInEvent(const FailedSignIn& failed, Timestamp time) const;
@@ -121,6 +125,9 @@ class Detector {
   const detect::EventMapping mapping_;
   // The thread's alone.
   LiveIntel intel_;
+  LiveBaselines baselines_;
+  bool baselines_loaded_ = false;
+  std::chrono::steady_clock::time_point baselines_kept_;
   detect::LiveRules live_;
   std::string stamp_;           // of the rules that live_ was read from
   bool warm_ = false;           // the engine has seen what came before evaluated_

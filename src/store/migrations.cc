@@ -151,6 +151,12 @@ const std::vector<Migration>& AllMigrations() {
            "CREATE TABLE mig_orders (gpu TEXT PRIMARY KEY, node TEXT NOT NULL,"
            " is_open BIGINT NOT NULL, record TEXT NOT NULL)",
        }},
+      // What is usual: one series each.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE baselines (name TEXT PRIMARY KEY, heard_ms BIGINT NOT NULL,"
+           " state BLOB NOT NULL)",
+       }},
   };
   return all;
 }

@@ -74,6 +74,7 @@ const std::vector<TableSpec>& AllTables() {
        Copies::kRows,
        {"last"},
        {"last", "first", "time_min_ms", "time_max_ms", "names", "bytes", "block"}},
+      {"baselines", Copies::kRows, {"name"}, {"name", "heard_ms", "state"}},
       {"alerts",
        Copies::kRows,
        {"id"},

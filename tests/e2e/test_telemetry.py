@@ -286,3 +286,36 @@ def test_every_acknowledged_event_of_a_stream_is_there_once_whenever_the_server_
     sequences = [event["metadata"]["sequence"] for event in place.events("--log", "telemetry", "--node", node)]
     assert len(sequences) == len(set(sequences))
     wait_until(lambda: ringfence.json_any("status")["detection"]["behind"] == 0, "rules to have seen all")
+
+
+def test_load_that_is_unusual_for_the_hour_is_an_alert_that_says_what_is_usual(place):
+    """Nine days of history, as a node that was cut off for so long would deliver them, then a night of load."""
+    ringfence = place.ringfence
+    uuid, now, gap = "GPU-with-a-history", int(time.time() * 1000), 600_000
+    count = 9 * 144
+    agents = [pid for pid in children_of(ringfence.pid_of("ringfence-jailer"))
+              if b"agent" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+    stream = Stream(ringfence, uuid, 0, 0)
+    records = [{"seq": 1 + i, "time": now - (count - i) * gap, "kind": "reading", "gpu": uuid, "samples": 60,
+                "mean": {"busy_percent": 95 if i >= count - 9 else 3 + i * 7919 % 5}, "grown": {}, "peak": {}}
+               for i in range(count)]
+    for pid in agents:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        for first in range(0, count, 500):
+            body = {"epoch": "history", "records": records[first:first + 500], "waiting": 0, "read": now, "readings": [],
+                    "blind": ""}
+            wait_until(lambda words=json.dumps(body): stream.post(words) is not None, "the history to be taken")
+    finally:
+        for pid in agents:
+            os.kill(pid, signal.SIGCONT)
+
+    def unusual():
+        return [alert for alert in ringfence.json("alert", "list", "--all")
+                if alert["title"] == "Unusual load of a GPU" and uuid in alert.get("gpus", [])]
+
+    alert = wait_until(lambda: (found := unusual()) and found[0], "the alert")
+    shown = ringfence.json("alert", "show", alert["id"])
+    assert uuid in shown["description"] and "of history" in shown["description"] and "usual" in shown["description"]
+    assert shown["events"] and shown["next_steps"]
+    assert len(unusual()) == 1

@@ -7,6 +7,7 @@
 
 #include "gpu/cuda_abi.h"
 #include "gpu/nvml_abi.h"
+#include "gpu/nvml_readings_abi.h"
 
 namespace ours {
 namespace nvml = ringfence::gpu::nvml;
@@ -15,6 +16,8 @@ namespace cuda = ringfence::gpu::cuda;
 // Named before the vendor's headers come, whose macros rename functions.
 #define KEEP_NVML(name, arguments) using Type_##name = decltype(nvml::Api::name);
 RINGFENCE_NVML_FUNCTIONS(KEEP_NVML)
+#define KEEP_NVML_READING(name, arguments) using Type_##name = decltype(nvml::ReadingsApi::name);
+RINGFENCE_NVML_READING_FUNCTIONS(KEEP_NVML_READING)
 #define KEEP_CUDA(name, arguments) using Type_##name = decltype(cuda::Api::name);
 RINGFENCE_CUDA_FUNCTIONS(KEEP_CUDA)
 }  // namespace ours
@@ -43,6 +46,7 @@ struct SameShape<R (*)(A...), S (*)(B...)>
 #define SHAPE(name, arguments) \
   static_assert(SameShape<ours::Type_##name, decltype(&::name)>::value, #name);
 RINGFENCE_NVML_FUNCTIONS(SHAPE)
+RINGFENCE_NVML_READING_FUNCTIONS(SHAPE)
 
 SIZE(nvml::PciInfo, nvmlPciInfo_t);
 OFFSET(nvml::PciInfo, bus_id_legacy, nvmlPciInfo_t, busIdLegacy);
@@ -136,6 +140,57 @@ VALUE(nvml::kSerialBytes, NVML_DEVICE_SERIAL_BUFFER_SIZE);
 VALUE(nvml::kVbiosBytes, NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE);
 VALUE(nvml::kVersionBytes, NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
 VALUE(nvml::kGspVersionBytes, NVML_GSP_FIRMWARE_VERSION_BUF_SIZE);
+
+// Readings: fields, events, performance monitoring.
+VALUE(nvml::kTimedOut, NVML_ERROR_TIMEOUT);
+VALUE(nvml::kSmClock, NVML_CLOCK_SM);
+VALUE(nvml::kMemoryClock, NVML_CLOCK_MEM);
+VALUE(nvml::kPcieTx, NVML_PCIE_UTIL_TX_BYTES);
+VALUE(nvml::kPcieRx, NVML_PCIE_UTIL_RX_BYTES);
+VALUE(nvml::kFieldNvlinkTx, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX);
+VALUE(nvml::kFieldNvlinkRx, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX);
+SIZE(nvml::Value, nvmlValue_t);
+SIZE(nvml::FieldValue, nvmlFieldValue_t);
+OFFSET(nvml::FieldValue, field, nvmlFieldValue_t, fieldId);
+OFFSET(nvml::FieldValue, scope, nvmlFieldValue_t, scopeId);
+OFFSET(nvml::FieldValue, timestamp, nvmlFieldValue_t, timestamp);
+OFFSET(nvml::FieldValue, latency_us, nvmlFieldValue_t, latencyUsec);
+OFFSET(nvml::FieldValue, type, nvmlFieldValue_t, valueType);
+OFFSET(nvml::FieldValue, result, nvmlFieldValue_t, nvmlReturn);
+OFFSET(nvml::FieldValue, value, nvmlFieldValue_t, value);
+static_assert(NVML_VALUE_TYPE_DOUBLE == 0 && NVML_VALUE_TYPE_UNSIGNED_INT == 1 &&
+              NVML_VALUE_TYPE_UNSIGNED_LONG == 2 && NVML_VALUE_TYPE_UNSIGNED_LONG_LONG == 3 &&
+              NVML_VALUE_TYPE_SIGNED_LONG_LONG == 4);
+SIZE(nvml::EventSet, nvmlEventSet_t);
+VALUE(nvml::kEventXid, nvmlEventTypeXidCriticalError);
+SIZE(nvml::EventData, nvmlEventData_t);
+OFFSET(nvml::EventData, device, nvmlEventData_t, device);
+OFFSET(nvml::EventData, type, nvmlEventData_t, eventType);
+OFFSET(nvml::EventData, data, nvmlEventData_t, eventData);
+OFFSET(nvml::EventData, gpu_instance, nvmlEventData_t, gpuInstanceId);
+OFFSET(nvml::EventData, compute_instance, nvmlEventData_t, computeInstanceId);
+SIZE(nvml::GpmSample, nvmlGpmSample_t);
+SIZE(nvml::GpmMetric, nvmlGpmMetric_t);
+OFFSET(nvml::GpmMetric, id, nvmlGpmMetric_t, metricId);
+OFFSET(nvml::GpmMetric, result, nvmlGpmMetric_t, nvmlReturn);
+OFFSET(nvml::GpmMetric, value, nvmlGpmMetric_t, value);
+OFFSET(nvml::GpmMetric, info, nvmlGpmMetric_t, metricInfo);
+OFFSET(nvml::GpmMetrics, version, nvmlGpmMetricsGet_t, version);
+OFFSET(nvml::GpmMetrics, count, nvmlGpmMetricsGet_t, numMetrics);
+OFFSET(nvml::GpmMetrics, first, nvmlGpmMetricsGet_t, sample1);
+OFFSET(nvml::GpmMetrics, second, nvmlGpmMetricsGet_t, sample2);
+static_assert(offsetof(ours::nvml::GpmMetrics, metrics) == offsetof(nvmlGpmMetricsGet_t, metrics));
+// The list grows with each header; the library goes by the count that it is given.
+static_assert(ours::nvml::kGpmMetricsMax >= NVML_GPM_METRIC_MAX);
+static_assert(NVML_GPM_METRICS_GET_VERSION == 1 && NVML_GPM_SUPPORT_VERSION == 1);
+VALUE(nvml::kGpmSmBusy, NVML_GPM_METRIC_SM_UTIL);
+VALUE(nvml::kGpmTensorBusy, NVML_GPM_METRIC_ANY_TENSOR_UTIL);
+VALUE(nvml::kGpmDramBusy, NVML_GPM_METRIC_DRAM_BW_UTIL);
+VALUE(nvml::kGpmPcieTx, NVML_GPM_METRIC_PCIE_TX_PER_SEC);
+VALUE(nvml::kGpmPcieRx, NVML_GPM_METRIC_PCIE_RX_PER_SEC);
+SIZE(nvml::GpmSupport, nvmlGpmSupport_t);
+OFFSET(nvml::GpmSupport, version, nvmlGpmSupport_t, version);
+OFFSET(nvml::GpmSupport, supported, nvmlGpmSupport_t, isSupportedDevice);
 #endif
 
 #ifdef CHECK_CUDA
