@@ -144,7 +144,7 @@ const std::vector<Migration>& AllMigrations() {
            " time_min_ms BIGINT NOT NULL, time_max_ms BIGINT NOT NULL, names TEXT NOT NULL,"
            " bytes BIGINT NOT NULL, block BLOB NOT NULL)",
            "CREATE INDEX event_blocks_by_time ON event_blocks (time_max_ms)",
-        }},
+       }},
       // What was ordered last of each GPU's MIG.
       {Beside::kOlder,
        {
