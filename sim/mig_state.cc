@@ -100,12 +100,6 @@ bool WriteState(const std::string& folder, const MigState& state) {
   return written && rename(part.c_str(), (folder + "/state").c_str()) == 0;
 }
 
-std::uint64_t MibOf(const gpu::SimulatedGpu& gpu, const gpu::MigBoard& board,
-                    const gpu::MigProfile& profile) {
-  const std::uint64_t share = (gpu.memory_mib - gpu.reserved_mib) * profile.slices / board.slices;
-  return std::max<std::uint64_t>(share, 1);
-}
-
 }  // namespace
 
 MigInstance* MigState::Find(std::uint32_t id) {
@@ -127,11 +121,6 @@ const gpu::MigProfile* ProfileOf(const gpu::MigBoard& board, std::uint32_t id) {
   const auto found = std::find_if(board.profiles.begin(), board.profiles.end(),
                                   [&](const gpu::MigProfile& one) { return one.id == id; });
   return found == board.profiles.end() ? nullptr : &*found;
-}
-
-std::uint32_t InstanceIdAt(const gpu::MigBoard& board, const gpu::MigProfile& profile,
-                           std::uint32_t start) {
-  return board.slices / profile.slices - 1 + start / profile.slices;
 }
 
 bool MayPlace(const gpu::MigBoard& board, const MigState& state, const gpu::MigProfile& profile,
@@ -203,7 +192,7 @@ bool MakeInstanceFiles(const std::string& root, const gpu::SimulatedGpu& gpu,
       open((folder + "/information").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   const int memory =
       open((folder + "/memory").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  const auto bytes = static_cast<off_t>(MibOf(gpu, *board, *profile) << 20U);
+  const auto bytes = static_cast<off_t>(gpu::SimulatedSliceMib(gpu, *board, *profile) << 20U);
   const bool made = information >= 0 && fchmod(information, 0644) == 0 && memory >= 0 &&
                     ftruncate(memory, bytes) == 0;
   for (const int fd : {information, memory}) {
@@ -223,7 +212,7 @@ gpu::SimulatedGpu SliceOf(const gpu::SimulatedGpu& gpu, const MigInstance& insta
                  profile->processors == 0 ? 16 : profile->processors};
   slice.uuid = SliceUuid(gpu.uuid, instance.id, compute.id);
   slice.model = gpu.model + " MIG " + profile->name;
-  slice.memory_mib = MibOf(gpu, *board, *profile);
+  slice.memory_mib = gpu::SimulatedSliceMib(gpu, *board, *profile);
   slice.reserved_mib = 0;
   slice.mig.reset();
   // Its part of the card's memory, with what is broken there.

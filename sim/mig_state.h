@@ -35,8 +35,6 @@ struct MigState {
 // Null where the GPU cannot be cut.
 const gpu::MigBoard* BoardOf(const gpu::SimulatedGpu& gpu);
 const gpu::MigProfile* ProfileOf(const gpu::MigBoard& board, std::uint32_t id);
-std::uint32_t InstanceIdAt(const gpu::MigBoard& board, const gpu::MigProfile& profile,
-                           std::uint32_t start);
 // Whether one more may lie at `start`: the board's own rules.
 bool MayPlace(const gpu::MigBoard& board, const MigState& state, const gpu::MigProfile& profile,
               std::uint32_t start);

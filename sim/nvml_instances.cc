@@ -80,7 +80,7 @@ Return Create(Card& card, const gpu::MigBoard& board, unsigned int profile_id,
           !MayPlace(board, mig, *profile, start)) {
         continue;
       }
-      id = InstanceIdAt(board, *profile, start);
+      id = gpu::SimulatedInstanceId(board, *profile, start);
       mig.instances.push_back({id, profile->id, start, {}});
       return MakeInstanceFiles(Root(), card.gpu, mig.instances.back()) ? nvml::kSuccess
                                                                        : nvml::kUnknown;

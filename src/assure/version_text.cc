@@ -33,6 +33,10 @@ std::string Plain(std::string_view text) {
       blank();
       out += "- ";
       i += 2;
+    } else if (text.substr(i, 3) == "\u2264" || text.substr(i, 3) == "\u2265") {
+      blank();
+      out += text[i + 2] == '\xa4' ? "<= " : ">= ";
+      i += 2;
     } else if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ':' || c == '/' ||
                static_cast<unsigned char>(c) == 0xc2 || static_cast<unsigned char>(c) == 0xa0) {
       blank();

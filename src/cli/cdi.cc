@@ -43,6 +43,7 @@ Result<Json> HoldRequest(const Invocation& invocation) {
     }
     request["gpus"] = *count;
   }
+  RINGFENCE_TRY(AddSlice(parsed, request));
   if (const auto text = parsed.Value("timeout")) {
     const auto time = ParseDuration(*text);
     if (!time.has_value()) {
@@ -239,11 +240,14 @@ CommandTable CdiCommands() {
            "GPUs are scrubbed. The node must have the setting node.cdi_dir. Needs lease.hold.",
        .options = {tenant,
                    {.name = "gpus", .letter = 'g', .value = "N", .help = "GPUs (default 1)"},
+                   SliceOptions()[0],
+                   SliceOptions()[1],
                    {.name = "timeout", .value = "TIME", .help = "end it after 90s, 15m, 2h, ..."},
                    WaitOption()},
        .examples =
            {{"ringfence lease hold -t acme/research/vision --gpus 2 --timeout 8h",
              "two GPUs for a working day; prints the lease's id"},
+            {"ringfence lease hold -t acme/web --profile 1g.18gb", "a MIG slice of that profile"},
             {"podman run --device ringfence.dev/lease=$(ringfence lease hold -t acme/web) IMAGE",
              "as root on its node: a container with a lease of its own"}},
        .handler = Hold},

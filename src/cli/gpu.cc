@@ -25,9 +25,10 @@ Result<int> List(Invocation& invocation) {
     return 0;
   }
   Table table({"GPU", "NODE", "MODEL", "MEMORY", "STATE", "TENANT", "LEASE", "REASON"});
-  for (const Json& gpu : gpus) {
+  for (const Json& gpu : WithSlices(gpus)) {
     const auto memory = IntOf(gpu, "memory_bytes");
-    table.Add({TextOf(gpu, "uuid"), TextOf(gpu, "node"),
+    const bool is_slice = !TextOf(gpu, "parent").empty();
+    table.Add({(is_slice ? "  " : "") + TextOf(gpu, "uuid"), TextOf(gpu, "node"),
                TextOf(gpu, "model") + (BoolOf(gpu, "simulated") ? " (simulated)" : ""),
                memory ? FormatSize(static_cast<std::uint64_t>(*memory)) : "", TextOf(gpu, "state"),
                TextOf(gpu, "tenant"), TextOf(gpu, "lease"), TextOf(gpu, "reason")});
@@ -107,6 +108,11 @@ Result<int> Show(Invocation& invocation) {
   facts.Add("GPU", TextOf(gpu, "uuid"));
   facts.Add("Node", TextOf(gpu, "node"));
   facts.Add("Model", TextOf(gpu, "model") + (BoolOf(gpu, "simulated") ? " (simulated)" : ""));
+  if (const std::string parent = TextOf(gpu, "parent"); !parent.empty()) {
+    facts.Add("Slice of", parent);
+    facts.Add("Profile", TextOf(gpu, "profile"));
+    facts.Add("Instance", TextOf(gpu, "gpu_instance") + "/" + TextOf(gpu, "compute_instance"));
+  }
   facts.Add("State", TextOf(gpu, "state"));
   for (const auto& [label, name] :
        {std::pair("Fault", "fault"), std::pair("Reason", "reason"), std::pair("Tenant", "tenant"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "cli/fields.h"
@@ -12,7 +13,8 @@
 namespace ringfence::cli {
 namespace {
 
-constexpr std::size_t kCellWidth = 4;     // inside its brackets
+constexpr std::size_t kCellWidth = 4;  // inside its brackets
+constexpr std::size_t kSliceWidth = 2;
 constexpr std::size_t kCellsPerLine = 8;  // the usual machine has eight
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 constexpr char kOther = '*';
@@ -28,6 +30,7 @@ constexpr std::array kMarks = {
     MarkFacts{"scrubbing", '~', "33", "being scrubbed, or waiting for it"},
     MarkFacts{"quarantined", '!', "1;31", "quarantined: `ringfence gpu list` says why"},
     MarkFacts{"lost", 'x', "31", "lost: its node no longer reports it"},
+    MarkFacts{"cut", '|', "2", "cut into slices, which are in ( )"},
 };
 // Backgrounds that black letters can be read on.
 constexpr std::array<std::string_view, 12> kColours = {"30;42",  "30;44",  "30;45",  "30;46",
@@ -49,18 +52,21 @@ std::string Coloured(const Console& console, std::string_view code, const std::s
 std::string CellOf(const Console& console, const Json& gpu,
                    const std::map<std::string, std::size_t>& place_of) {
   const std::string mark = TextOf(gpu, "mark");
+  const bool is_slice = !TextOf(gpu, "parent").empty();
+  const auto framed = [&](std::string_view colour, const std::string& fill) {
+    const std::string inside = Coloured(console, colour, fill);
+    return is_slice ? "(" + inside + ")" : "[" + inside + "]";
+  };
+  const std::size_t width = is_slice ? kSliceWidth : kCellWidth;
   for (const MarkFacts& facts : kMarks) {
     if (facts.mark == mark) {
-      return "[" + Coloured(console, facts.colour, std::string(kCellWidth, facts.sign)) + "]";
+      return framed(facts.colour, std::string(width, facts.sign));
     }
   }
   const std::string letter = TextOf(gpu, "letter");
-  const std::string fill(kCellWidth, letter.empty() ? kOther : letter.front());
+  const std::string fill(width, letter.empty() ? kOther : letter.front());
   const auto place = place_of.find(TextOf(gpu, "tenant"));
-  if (place == place_of.end()) {
-    return "[" + Coloured(console, "7", fill) + "]";
-  }
-  return "[" + Coloured(console, kColours[place->second % kColours.size()], fill) + "]";
+  return framed(place == place_of.end() ? "7" : kColours[place->second % kColours.size()], fill);
 }
 
 std::string ProofOf(const Console& console, const Json& node, Timestamp now) {
@@ -85,7 +91,9 @@ void DrawNode(Console& console, const Json& node,
   std::string models;
   std::map<std::string, std::uint64_t> counts;
   for (const Json& gpu : gpus) {
-    ++counts[TextOf(gpu, "model")];
+    if (TextOf(gpu, "parent").empty()) {
+      ++counts[TextOf(gpu, "model")];
+    }
   }
   for (const auto& [model, count] : counts) {
     models += (models.empty() ? "" : ", ") + std::to_string(count) + " x " + Safe(model);
@@ -93,17 +101,62 @@ void DrawNode(Console& console, const Json& node,
   console.out() << console.Bold(Safe(TextOf(node, "name"))) << "  " << NodeState(console, node)
                 << "  " << ProofOf(console, node, now) << "  " << models
                 << (BoolOf(node, "simulated") ? " (simulated)" : "") << '\n';
+  std::size_t on_line = 0;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    console.out() << (i % kCellsPerLine == 0 ? "  " : " ") << CellOf(console, gpus[i], place_of);
-    if (i % kCellsPerLine == kCellsPerLine - 1 || i + 1 == gpus.size()) {
+    const bool cut = TextOf(gpus[i], "mark") == "cut";
+    if (cut && on_line > 0) {  // a GPU with its slices has a line to itself
       console.out() << '\n';
+      on_line = 0;
+    }
+    console.out() << (on_line == 0 ? "  " : " ") << CellOf(console, gpus[i], place_of);
+    ++on_line;
+    const bool slices_end = !TextOf(gpus[i], "parent").empty() &&
+                            (i + 1 == gpus.size() || TextOf(gpus[i + 1], "parent").empty());
+    const bool full = !cut && TextOf(gpus[i], "parent").empty() && on_line == kCellsPerLine;
+    if (slices_end || full || i + 1 == gpus.size()) {
+      console.out() << '\n';
+      on_line = 0;
     }
   }
 }
 
 }  // namespace
 
-JsonObject MapOf(const JsonArray& nodes, const JsonArray& gpus) {
+JsonArray WithSlices(const JsonArray& gpus) {
+  JsonArray ordered;
+  std::set<std::string> taken;
+  const auto add = [&](const Json& gpu) {
+    taken.insert(TextOf(gpu, "uuid"));
+    ordered.push_back(gpu);
+  };
+  for (const Json& gpu : gpus) {
+    if (!TextOf(gpu, "parent").empty()) {
+      continue;
+    }
+    add(gpu);
+    std::vector<const Json*> slices;
+    for (const Json& slice : gpus) {
+      if (TextOf(slice, "parent") == TextOf(gpu, "uuid")) {
+        slices.push_back(&slice);
+      }
+    }
+    std::stable_sort(slices.begin(), slices.end(), [](const Json* a, const Json* b) {
+      return IntOf(*a, "start").value_or(0) < IntOf(*b, "start").value_or(0);
+    });
+    for (const Json* slice : slices) {
+      add(*slice);
+    }
+  }
+  for (const Json& gpu : gpus) {  // slices of a GPU that is not shown
+    if (!taken.contains(TextOf(gpu, "uuid"))) {
+      ordered.push_back(gpu);
+    }
+  }
+  return ordered;
+}
+
+JsonObject MapOf(const JsonArray& nodes, const JsonArray& listed) {
+  const JsonArray gpus = WithSlices(listed);
   std::map<std::string, std::uint64_t> held;  // by tenant; "": somebody whom one may not see
   std::map<std::string, std::int64_t> counts;
   for (const Json& gpu : gpus) {
@@ -139,6 +192,11 @@ JsonObject MapOf(const JsonArray& nodes, const JsonArray& gpus) {
                       {"index", IntOf(gpu, "index").value_or(0)},
                       {"model", TextOf(gpu, "model")},
                       {"mark", mark}};
+      if (const std::string parent = TextOf(gpu, "parent"); !parent.empty()) {
+        cell["parent"] = parent;
+        cell["profile"] = TextOf(gpu, "profile");
+        cell["start"] = IntOf(gpu, "start").value_or(0);
+      }
       if (mark == "leased") {
         const std::string tenant = TextOf(gpu, "tenant");
         const auto letter = letter_of.find(tenant);

@@ -14,6 +14,9 @@ namespace ringfence::cli {
 // the letters of the tenants.
 JsonObject MapOf(const JsonArray& nodes, const JsonArray& gpus);
 
+// Each GPU with its slices behind it, in the order of their places.
+JsonArray WithSlices(const JsonArray& gpus);
+
 // A map as MapOf made it. Letters always, so that it can be read without colours; colours where the
 // console has them.
 void DrawMap(Console& console, const JsonObject& map, Timestamp now);

@@ -17,7 +17,10 @@ std::string Simulated(const Json& value) { return BoolOf(value, "simulated") ? "
 
 std::string GpuCount(const Json& lease) {
   const Json* request = Field(lease, "request");
-  const std::string count = request == nullptr ? "" : TextOf(*request, "gpus");
+  std::string count = request == nullptr ? "" : TextOf(*request, "gpus");
+  if (const Json* slice = Field(lease, "slice"); slice != nullptr) {
+    count = TextOf(*slice, "profile");
+  }
   return count + (BoolOf(lease, "simulated") ? " (simulated)" : "");
 }
 
@@ -108,8 +111,12 @@ void ShowReceipts(Console& console, const Json& receipts) {
             static_cast<std::uint64_t>(std::max<std::int64_t>(0, IntOf(gpu, name).value_or(0))));
       };
       FactList line;
-      std::string text = TextOf(gpu, "uuid") + ": scrubbed " + bytes("reached_bytes") + " of " +
-                         bytes("memory_bytes") + ", residue " + bytes("residue_bytes");
+      const std::string profile = TextOf(gpu, "profile");
+      std::string text =
+          TextOf(gpu, "uuid") +
+          (profile.empty() ? "" : " (" + profile + " of " + TextOf(gpu, "parent") + ")") +
+          ": scrubbed " + bytes("reached_bytes") + " of " + bytes("memory_bytes") + ", residue " +
+          bytes("residue_bytes");
       if (const Json* chip = Field(gpu, "on_chip"); chip != nullptr) {
         text += ", on-chip memory of " +
                 std::to_string(IntOf(*chip, "multiprocessors_reached").value_or(0)) + " of " +
@@ -167,6 +174,9 @@ Result<int> Show(Invocation& invocation) {
   facts.Add("Node", TextOf(lease, "node"));
   const std::string gpus = JoinOf(lease, "gpus");
   facts.Add("GPUs", gpus.empty() ? "" : gpus + " " + Simulated(lease));
+  if (const Json* slice = Field(lease, "slice"); slice != nullptr) {
+    facts.Add("Slice", TextOf(*slice, "profile") + " of " + TextOf(*slice, "parent"));
+  }
   facts.Add("Image", TextOf(lease, "image"));
   facts.Add("Created", when("created"));
   facts.Add("Started", when("started"));

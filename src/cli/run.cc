@@ -30,6 +30,7 @@ Status AddNumbers(const Parsed& parsed, JsonObject& request) {
     }
     request["gpus"] = *count;
   }
+  RINGFENCE_TRY(AddSlice(parsed, request));
   if (const auto text = parsed.Value("memory")) {
     const auto bytes = ParseSize(*text);
     if (!bytes.has_value()) {
@@ -222,6 +223,28 @@ Result<std::optional<Milliseconds>> WaitOf(const Parsed& parsed) {
   return std::optional<Milliseconds>(*time);
 }
 
+Status AddSlice(const Parsed& parsed, JsonObject& request) {
+  if (const auto profile = parsed.Value("profile")) {
+    request["profile"] = *profile;
+  }
+  if (const auto text = parsed.Value("gpu-memory")) {
+    const auto bytes = ParseSize(*text);
+    if (!bytes.has_value()) {
+      return InOption("gpu-memory", bytes.error());
+    }
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 53U;
+    request["gpu_memory_bytes"] = static_cast<std::int64_t>(std::min(*bytes, kMost));
+  }
+  return {};
+}
+
+std::vector<OptionSpec> SliceOptions() {
+  return {{.name = "profile", .value = "NAME", .help = "a MIG slice of this profile: 1g.18gb, ..."},
+          {.name = "gpu-memory",
+           .value = "SIZE",
+           .help = "the smallest slice with so much GPU memory, else a whole GPU"}};
+}
+
 OptionSpec WaitOption() {
   return {.name = "wait",
           .value = "TIME",
@@ -360,6 +383,8 @@ CommandTable RunCommands() {
       .options =
           {tenant,
            {.name = "gpus", .letter = 'g', .value = "N", .help = "GPUs (default 1)"},
+           SliceOptions()[0],
+           SliceOptions()[1],
            {.name = "timeout", .value = "TIME", .help = "end it after 90s, 15m, 2h, ..."},
            WaitOption(),
            {.name = "memory", .letter = 'm', .value = "SIZE", .help = "512M, 4G, ..."},
@@ -397,6 +422,8 @@ CommandTable RunCommands() {
            {"ringfence run -t acme/research/vision --gpus 2 --timeout 2h --memory 16G -e "
             "EPOCHS=3 --wait=1h -- python3 train.py",
             "two GPUs for two hours; if they are not free, in the queue for at most one"},
+           {"ringfence run -t acme/research/vision --profile 1g.18gb -- python3 infer.py",
+            "a MIG slice of a GPU that is cut; `gpu list` shows which there are"},
            {"ringfence run -t acme/research/vision --image acme/train:7 --mount data:/data -- "
             "python3 train.py",
             "in an image of the node, with a folder of it"},

@@ -19,6 +19,9 @@ Result<Json> LeaseRequestOf(const Parsed& parsed, const std::string& default_ten
 
 // --wait[=TIME]: how long a request may wait for room; none: not at all.
 OptionSpec WaitOption();
+// --profile and --gpu-memory, into a request.
+std::vector<OptionSpec> SliceOptions();
+Status AddSlice(const Parsed& parsed, JsonObject& request);
 Result<std::optional<Milliseconds>> WaitOf(const Parsed& parsed);
 
 struct RunOptions {

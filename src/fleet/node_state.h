@@ -31,12 +31,16 @@ struct NodeInventory {
 Result<NodeInventory> InventoryOf(const Json& worker_json, const std::string& node);
 
 struct GpuChange {
-  model::Gpu gpu;    // as it is to be stored
-  std::string what;  // for the audit log; empty: nothing that matters changed
+  model::Gpu gpu;        // as it is to be stored
+  std::string what;      // for the audit log; empty: nothing that matters changed
+  bool dropped = false;  // a slice that nobody had, and that is no more
 };
 // What an inventory changes. A GPU never seen before is dirty until its first receipt; one that is
 // gone is lost, whatever it was; one that came back is dirty, unless a lease still holds it. A GPU
 // known on another node stays what and where it is: a claim is no more than something to record.
+// A GPU in MIG mode is cut: never leased, never scrubbed as a whole; once out of that mode it is
+// dirty, as its memory holds what its slices left. A slice is a GPU like any other; one that is
+// another than before under the same UUID is dirty.
 Result<std::vector<GpuChange>> Reconcile(const std::vector<model::Gpu>& known,
                                          const NodeInventory& inventory, const std::string& node,
                                          Timestamp now);

@@ -74,12 +74,13 @@ Status CheckWanted(const std::vector<WantedGpu>& gpus) {
 
 Status AddNodes(DriverFiles& files, const std::string& driver_root,
                 const std::vector<WantedGpu>& gpus) {
-  RINGFENCE_ASSIGN(const std::uint32_t uvm_major, MajorIn(driver_root, "nvidia-uvm"));
+  std::vector<std::uint32_t> minors;
   for (const WantedGpu& gpu : gpus) {
-    files.nodes.push_back({"/dev/nvidia" + std::to_string(gpu.minor), kNvidiaMajor, gpu.minor});
+    if (std::find(minors.begin(), minors.end(), gpu.minor) == minors.end()) {
+      minors.push_back(gpu.minor);
+    }
   }
-  files.nodes.push_back({"/dev/nvidiactl", kNvidiaMajor, kControlMinor});
-  files.nodes.push_back({"/dev/nvidia-uvm", uvm_major, 0});
+  RINGFENCE_ASSIGN(files.nodes, NodesOf(driver_root, minors));
   for (const WantedGpu& gpu : gpus) {
     if (!gpu.slice.has_value()) {
       continue;
@@ -174,6 +175,18 @@ Status AddSimulated(DriverFiles& files, const std::string& root,
 }
 
 }  // namespace
+
+Result<std::vector<DeviceNode>> NodesOf(const std::string& driver_root,
+                                        const std::vector<std::uint32_t>& minors) {
+  RINGFENCE_ASSIGN(const std::uint32_t uvm_major, MajorIn(driver_root, "nvidia-uvm"));
+  std::vector<DeviceNode> nodes;
+  for (const std::uint32_t minor : minors) {
+    nodes.push_back({"/dev/nvidia" + std::to_string(minor), kNvidiaMajor, minor});
+  }
+  nodes.push_back({"/dev/nvidiactl", kNvidiaMajor, kControlMinor});
+  nodes.push_back({"/dev/nvidia-uvm", uvm_major, 0});
+  return nodes;
+}
 
 Result<std::uint32_t> CapMinor(const std::string& driver_root, const std::string& capability) {
   const std::string path = KernelFile(driver_root, "proc/driver/nvidia-caps/mig-minors");

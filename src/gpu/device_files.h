@@ -46,6 +46,9 @@ struct WantedGpu {
   };
   std::optional<Slice> slice = {};
 };
+// The nodes of whole GPUs and of those that every use of the driver needs.
+Result<std::vector<DeviceNode>> NodesOf(const std::string& driver_root,
+                                        const std::vector<std::uint32_t>& minors);
 // The minor of a capability of MIG: "config", "gpu0/gi7/access", "gpu0/gi7/ci0/access".
 Result<std::uint32_t> CapMinor(const std::string& driver_root, const std::string& capability);
 // The node of that capability.

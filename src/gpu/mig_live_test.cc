@@ -207,6 +207,31 @@ TEST(MigLive, ASliceIsAGpuOfItsOwnToInventoryBoxesAndScrub) {
       << "the whole card cannot be reached";
 }
 
+TEST(MigLive, AScenarioCanBeginCutAsTheDriverWouldHaveCutIt) {
+  constexpr const char* kCut = R"(,"mig":true,"mig_slices":"1g.18gb@1, 3g.71gb@4")";
+  const SimulatedTestRoot cut(OneSmallGpu(kCut));
+  const SimulatedTestRoot applied(OneSmallGpu());
+  const Result<LiveMig> expected = Apply(applied, "on 1g.18gb@1, 3g.71gb@4");
+  const Result<LiveMig> live = ReadMig(cut.path(), kSmallUuid);
+  ASSERT_TRUE(expected.has_value() && live.has_value());
+  EXPECT_EQ(live->slices, expected->slices);
+  const std::string state = std::string("/mig/") + kSmallUuid + "/state";
+  EXPECT_EQ(os::ReadText(cut.path() + state, 65536).value(),
+            os::ReadText(applied.path() + state, 65536).value());
+  EXPECT_EQ(os::ListDir(cut.path() + "/dev/nvidia-caps")->size(),
+            os::ListDir(applied.path() + "/dev/nvidia-caps")->size());
+  ASSERT_TRUE(Apply(cut, "on 1g.18gb@6").has_value());
+  ASSERT_TRUE(
+      MakeSimulatedRoot(cut.path(), SimulatedTestRoot::kStandIns, OneSmallGpu(kCut)).has_value());
+  EXPECT_EQ(ReadMig(cut.path(), kSmallUuid)->slices.at(0).start, 6U) << "what was done stays";
+  for (const char* bad : {R"(,"mig_slices":"1g.18gb")", R"(,"mig":true,"mig_slices":"9g.1gb")",
+                          R"(,"mig":true,"mig_slices":"7g.141gb x2")"}) {
+    EXPECT_FALSE(MakeSimulatedRoot(applied.path(), SimulatedTestRoot::kStandIns, OneSmallGpu(bad))
+                     .has_value())
+        << bad;
+  }
+}
+
 TEST(MigLive, TextsAndJsonComeBack) {
   for (const char* text : {"off", "on", "on 1g.18gb@0, 4g.71gb@4"}) {
     EXPECT_EQ(FormatMigTarget(Target(text)), text);

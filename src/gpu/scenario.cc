@@ -13,6 +13,7 @@ namespace {
 constexpr std::int64_t kMemoryMibMax = 1 << 20;
 constexpr std::size_t kFailureSwitchesMax = 64;
 constexpr std::size_t kBadBytesMax = 4096;
+constexpr std::size_t kMigSlicesBytesMax = 1024;
 
 std::string Format(const char* format, unsigned a, unsigned b = 0) {
   std::array<char, 64> text{};
@@ -171,6 +172,10 @@ Result<SimulatedGpu> ReadGpu(const Json& value, unsigned index, const std::strin
   gpu.reserved_mib = static_cast<std::uint64_t>(reserved);
   RINGFENCE_ASSIGN(gpu.ecc, ReadOptionalBool(reader, "ecc", true, object));
   RINGFENCE_ASSIGN(gpu.mig, ReadOptionalBool(reader, "mig", false, object));
+  RINGFENCE_ASSIGN(gpu.mig_slices, reader.StringOr("mig_slices", "", kMigSlicesBytesMax));
+  if (!gpu.mig_slices.empty() && !gpu.mig.value_or(false)) {
+    return Wrong(reader.Path("mig_slices"), "of a GPU with \"mig\": true");
+  }
   RINGFENCE_ASSIGN(gpu.temperature_c, ReadNumber(reader, "temperature_c", 33, 200));
   RINGFENCE_ASSIGN(gpu.power_mw, ReadNumber(reader, "power_mw", 75000, 10'000'000));
   RINGFENCE_ASSIGN(gpu.power_limit_mw, ReadNumber(reader, "power_limit_mw", 700000, 10'000'000));
@@ -251,6 +256,7 @@ JsonObject GpuToJson(const SimulatedGpu& gpu) {
                   {"reserved_mib", gpu.reserved_mib},
                   {"ecc", OptionalBool(gpu.ecc)},
                   {"mig", OptionalBool(gpu.mig)},
+                  {"mig_slices", gpu.mig_slices},
                   {"temperature_c", gpu.temperature_c},
                   {"power_mw", gpu.power_mw},
                   {"power_limit_mw", gpu.power_limit_mw},
@@ -355,6 +361,17 @@ std::string MigFolder(const std::string& root, const std::string& uuid) {
 std::string MigInstanceFolder(const std::string& root, const std::string& uuid,
                               std::uint32_t gpu_instance) {
   return MigFolder(root, uuid) + "/gi" + std::to_string(gpu_instance);
+}
+
+std::uint32_t SimulatedInstanceId(const MigBoard& board, const MigProfile& profile,
+                                  std::uint32_t start) {
+  return board.slices / profile.slices - 1 + start / profile.slices;
+}
+
+std::uint64_t SimulatedSliceMib(const SimulatedGpu& gpu, const MigBoard& board,
+                                const MigProfile& profile) {
+  const std::uint64_t share = (gpu.memory_mib - gpu.reserved_mib) * profile.slices / board.slices;
+  return std::max<std::uint64_t>(share, 1);
 }
 
 std::uint32_t SimulatedCapMinor(std::uint32_t gpu_minor, std::uint32_t gpu_instance,

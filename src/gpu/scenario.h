@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gpu/mig_board.h"
 #include "gpu/scenario_signals.h"
 
 namespace ringfence::gpu {
@@ -49,6 +50,7 @@ struct SimulatedGpu {
   std::uint64_t reserved_mib = 0;  // of these, what the driver keeps for itself
   std::optional<bool> ecc;
   std::optional<bool> mig;
+  std::string mig_slices;  // what it is cut into when its root is made: "1g.18gb x2, 4g.71gb@0"
   std::uint32_t temperature_c = 0;
   std::uint32_t power_mw = 0;
   std::uint32_t power_limit_mw = 0;
@@ -114,6 +116,11 @@ inline constexpr std::uint32_t kMigConfigMinor = 1;
 inline constexpr std::uint32_t kMigMonitorMinor = 2;
 inline constexpr std::uint32_t kMigGpuInstancesMax = 15;
 inline constexpr std::uint32_t kMigComputeInstancesMax = 8;
+// The id of the instance at a place follows from the place, as on real boards.
+std::uint32_t SimulatedInstanceId(const MigBoard& board, const MigProfile& profile,
+                                  std::uint32_t start);
+std::uint64_t SimulatedSliceMib(const SimulatedGpu& gpu, const MigBoard& board,
+                                const MigProfile& profile);
 std::uint32_t SimulatedCapMinor(std::uint32_t gpu_minor, std::uint32_t gpu_instance,
                                 std::optional<std::uint32_t> compute_instance);
 

@@ -138,6 +138,10 @@ Result<ScrubResult> ScrubCard(CardDriver& driver, const Gpu& gpu, std::uint64_t 
   ScrubResult result;
   result.uuid = gpu.uuid;
   result.memory_bytes = gpu.memory_bytes;
+  if (gpu.slice.has_value()) {
+    result.parent = gpu.slice->parent;
+    result.profile = gpu.slice->profile;
+  }
   Card card(driver, gpu.uuid, seed);
   RINGFENCE_TRY(card.Open());
   // First, while shared memory is as it was found; and last, since reading memory leaves some of it

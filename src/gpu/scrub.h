@@ -39,6 +39,9 @@ struct ScrubResult {
   std::uint64_t duration_us = 0;     // of everything, the driver's own start and end included
   OnChipScrub on_chip{};
   std::vector<ScrubPass> passes{};  // over all of the memory, in their order
+  // Of a slice, which is the card here: the GPU that it is cut from, and its shape.
+  std::string parent{};
+  std::string profile{};
 };
 
 inline constexpr std::size_t kPassesMax = 16;

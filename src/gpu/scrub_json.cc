@@ -81,6 +81,10 @@ JsonArray ToArray(const std::vector<std::string>& texts) {
 
 Json ScrubResultToJson(const ScrubResult& result, ScrubDetail detail) {
   JsonObject object{{"uuid", result.uuid}};
+  if (!result.parent.empty()) {
+    object["parent"] = result.parent;
+    object["profile"] = result.profile;
+  }
   PutNumbers(result, kResultNumbers, object);
   if (detail == ScrubDetail::kFull) {
     JsonObject on_chip;
@@ -101,6 +105,8 @@ Result<ScrubResult> ScrubResultFromJson(const Json& json, const std::string& pat
   RINGFENCE_ASSIGN(JsonReader reader, JsonReader::Open(json, path));
   ScrubResult result;
   RINGFENCE_ASSIGN(result.uuid, reader.String("uuid", kTextBytesMax));
+  RINGFENCE_ASSIGN(result.parent, reader.StringOr("parent", "", kTextBytesMax));
+  RINGFENCE_ASSIGN(result.profile, reader.StringOr("profile", "", kTextBytesMax));
   RINGFENCE_TRY(ReadNumbers(reader, kResultNumbers, result));
   if (detail == ScrubDetail::kFull) {
     RINGFENCE_TRY(ReadDetail(reader, result));

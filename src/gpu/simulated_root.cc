@@ -1,6 +1,7 @@
 #include "gpu/simulated_root.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 
@@ -8,6 +9,7 @@
 #include "base/json.h"
 #include "crypto/sha256.h"
 #include "gpu/library.h"
+#include "gpu/mig_layout.h"
 #include "gpu/scenario.h"
 #include "os/file.h"
 
@@ -35,6 +37,12 @@ Status PutLibrary(const std::string& from_folder, const std::string& to_folder,
     return Error{Code::kCorrupt, to_folder + "/" + name + " is not what was copied there"};
   }
   return {};
+}
+
+std::string Hex8(std::uint32_t number) {
+  std::array<char, 16> text{};
+  (void)std::snprintf(text.data(), text.size(), "%08X", number);
+  return text.data();
 }
 
 Status PutMemory(const std::string& path, std::uint64_t bytes) {
@@ -138,6 +146,57 @@ Status PutDeviceFiles(const std::string& root, const Scenario& scenario) {
   return PutFile(caps + std::to_string(kMigMonitorMinor), "", 0444);
 }
 
+// The number by which a driver calls a compute instance of all of an instance's compute slices.
+std::uint32_t WholeCompute(const MigProfile& profile) {
+  constexpr std::uint32_t kBySlices[] = {99, 0, 1, 2, 3, 99, 6, 4, 5};
+  return kBySlices[profile.compute_slices];
+}
+
+// As NVML's stand-in would have cut it (sim/mig_state.h); once there is a state, it stays.
+Status PutSlices(const std::string& root, const SimulatedGpu& gpu) {
+  const std::string folder = MigFolder(root, gpu.uuid);
+  if (gpu.mig_slices.empty()) {
+    return {};
+  }
+  const MigBoard* board = MigBoardOfPci("0x" + Hex8(gpu.pci_device_id));
+  if (board == nullptr) {
+    return Error{Code::kInvalidArgument, "mig_slices: " + gpu.uuid + " is no board with MIG"};
+  }
+  RINGFENCE_ASSIGN(const auto wishes, ParseMigLayout(gpu.mig_slices));
+  RINGFENCE_ASSIGN(auto layout, PlanMigLayout(*board, wishes));
+  if (os::Exists(folder + "/state")) {
+    return {};
+  }
+  const auto id_of = [&](const MigInstance& one) {
+    return SimulatedInstanceId(*board, board->profiles[one.profile], one.start);
+  };
+  std::sort(layout.begin(), layout.end(),
+            [&](const MigInstance& a, const MigInstance& b) { return id_of(a) < id_of(b); });
+  RINGFENCE_TRY(os::MakeDirs(folder));
+  JsonArray instances;
+  for (const MigInstance& one : layout) {
+    const MigProfile& profile = board->profiles[one.profile];
+    const std::uint32_t id = id_of(one);
+    const std::string own = MigInstanceFolder(root, gpu.uuid, id);
+    RINGFENCE_TRY(os::MakeDirs(own));
+    RINGFENCE_TRY(PutFile(own + "/information", "", 0644));
+    RINGFENCE_TRY(PutMemory(own + "/memory", SimulatedSliceMib(gpu, *board, profile) << 20U));
+    for (const auto& compute : {std::optional<std::uint32_t>(), std::optional<std::uint32_t>(0)}) {
+      RINGFENCE_TRY(PutFile(root + "/dev/nvidia-caps/nvidia-cap" +
+                                std::to_string(SimulatedCapMinor(gpu.minor, id, compute)),
+                            "", 0444));
+    }
+    instances.push_back(JsonObject{
+        {"id", id},
+        {"profile", profile.id},
+        {"start", one.start},
+        {"computes", JsonArray{JsonObject{{"id", 0}, {"profile", WholeCompute(profile)}}}}});
+  }
+  return PutFile(folder + "/state",
+                 CanonicalJson(JsonObject{{"enabled", true}, {"instances", std::move(instances)}}),
+                 0644);
+}
+
 std::string SeededUuid(ByteView seed) {
   const std::string hex = Hex(crypto::Sha256({AsBytes("ringfence simulated gpu"), seed}));
   return "GPU-" + hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-4" + hex.substr(13, 3) + "-8" +
@@ -176,6 +235,9 @@ Status MakeSimulatedRoot(const std::string& root, const std::string& sim_library
   }
   RINGFENCE_TRY(PutProc(root, *scenario));
   RINGFENCE_TRY(PutDeviceFiles(root, *scenario));
+  for (const SimulatedGpu& gpu : scenario->gpus) {
+    RINGFENCE_TRY(PutSlices(root, gpu));
+  }
   return PutFile(root + "/" + kScenarioFile, ScenarioToJson(*scenario) + "\n", 0644);
 }
 

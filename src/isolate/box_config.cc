@@ -165,6 +165,10 @@ std::vector<std::string> Environment(const BoxSpec& spec) {
       wanted.emplace_back(name, "");
     }
   }
+  // CUDA would find its only slice by itself; said all the same, for programs that ask.
+  if (const std::string slices = SlicesOf(spec.grant.gpus); !slices.empty()) {
+    wanted.emplace_back("CUDA_VISIBLE_DEVICES", slices);
+  }
   wanted.emplace_back("RINGFENCE_LEASE", spec.grant.lease);
   wanted.emplace_back("RINGFENCE_TENANT", spec.grant.tenant);
   std::vector<std::string> environment;

@@ -356,6 +356,9 @@ std::string WriteCdi(const LeaseSpec& spec) {
     mounts.push_back(Bind(mount));
   }
   JsonArray env{"RINGFENCE_LEASE=" + spec.lease, "NVIDIA_VISIBLE_DEVICES=void"};
+  if (!spec.slices.empty()) {
+    env.push_back(Json("CUDA_VISIBLE_DEVICES=" + spec.slices));
+  }
   std::string libraries;
   for (const std::string& folder : spec.files.library_folders) {
     libraries += (libraries.empty() ? "" : ":") + folder;

@@ -72,6 +72,7 @@ struct LeaseSpec {
   gpu::DriverFiles files;
   std::string hook;         // the program that looks at every container which takes the lease
   std::string held_folder;  // where it finds the leases that are held
+  std::string slices = {};  // SlicesOf its GPUs
 };
 // The bytes of the document. Equal input, equal bytes.
 std::string WriteCdi(const LeaseSpec& spec);

@@ -231,6 +231,16 @@ Result<Receipt> ReceiptFromJson(const Json& json) {
 
 }  // namespace
 
+std::string SlicesOf(const std::vector<std::string>& gpus) {
+  std::string slices;
+  for (const std::string& uuid : gpus) {
+    if (uuid.starts_with("MIG-")) {
+      slices += (slices.empty() ? "" : ",") + uuid;
+    }
+  }
+  return slices;
+}
+
 std::string SealGrant(const crypto::SigningKey& server, const Grant& grant) {
   JsonObject json = GrantToJson(grant);
   if (grant.runtime != model::LeaseRuntime::kBox) {  // a jailer that does not know it refuses it

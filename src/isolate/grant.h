@@ -43,6 +43,9 @@ struct Grant {
   std::optional<NetworkGrant> network;  // none: the box has no network at all
 };
 
+// Those of these UUIDs that are MIG slices, with commas between.
+std::string SlicesOf(const std::vector<std::string>& gpus);
+
 std::string SealGrant(const crypto::SigningKey& server, const Grant& grant);
 // kPermissionDenied for a wrong signature, kInvalidArgument for a grant that breaks a limit.
 Result<Grant> OpenGrant(const crypto::PublicKey& server, std::string_view envelope);

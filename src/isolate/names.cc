@@ -22,7 +22,8 @@ bool IsName(std::string_view text) {
 }
 
 bool IsGpuUuid(std::string_view text) {
-  if (text.size() < 5 || text.size() > kNameBytesMax || !text.starts_with("GPU-")) {
+  if (text.size() < 5 || text.size() > kNameBytesMax ||
+      !(text.starts_with("GPU-") || text.starts_with("MIG-"))) {
     return false;
   }
   return std::all_of(text.begin(), text.end(),

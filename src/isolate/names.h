@@ -12,7 +12,7 @@ inline constexpr std::size_t kNameBytesMax = 64;
 // Letters, digits, '.', '_' and '-', not starting with '.' or '-': never a path, never an option.
 bool IsName(std::string_view text);
 // "GPU-" and letters, digits and '-': as vendors write UUIDs.
-bool IsGpuUuid(std::string_view text);
+bool IsGpuUuid(std::string_view text);  // of a whole one or a slice
 // A letter or '_', then letters, digits and '_'.
 bool IsVariableName(std::string_view text);
 

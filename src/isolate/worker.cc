@@ -29,6 +29,7 @@ struct WorkerTask {
   std::vector<std::string> stand_ins;  // file names for a simulated one
   std::vector<std::string> give;       // host paths of simulated memory
   int kernel_log = -1;
+  std::string slices;  // that CUDA is to show
 };
 
 std::string DriverRootInside(const WorkerPlace& place) {
@@ -55,6 +56,11 @@ std::vector<std::uint32_t> MinorsBeneath(const std::string& driver_root) {
   return minors;
 }
 
+Status MakeCapsFolder(const std::string& path) {
+  RINGFENCE_TRY(os::MakeDirs(path));
+  return os::ChangeMode(path, 0755);  // whatever the umask
+}
+
 Status MakeDev(const WorkerTask& task, unsigned uid) {
   RINGFENCE_TRY(os::MountTmpfs("/dev", {kDevBytesMax, 0755, true, false}));
   struct Standard {
@@ -68,6 +74,7 @@ Status MakeDev(const WorkerTask& task, unsigned uid) {
     node.mode = 0666;
     RINGFENCE_TRY(os::MakeNode(one.path, node));
   }
+  RINGFENCE_TRY(MakeCapsFolder("/dev/nvidia-caps"));
   for (const gpu::DeviceNode& one : task.nodes) {
     os::NodeOptions node;
     node.major = one.major;
@@ -91,6 +98,7 @@ Status MakeDriverRoot(const WorkerPlace& place, const WorkerTask& task) {
     return {};
   }
   RINGFENCE_TRY(os::MountTmpfs(inside + "/dev", {kDevBytesMax, 0755, false, false}));
+  RINGFENCE_TRY(MakeCapsFolder(inside + "/dev/nvidia-caps"));
   for (const std::string& name : task.stand_ins) {
     const std::string path = inside + "/dev/" + name;
     RINGFENCE_TRY(os::WriteFile(path, {}, 0600));
@@ -179,6 +187,9 @@ Result<StartedWorker> Start(const WorkerPlace& place, const WorkerTask& task) {
   spawn.arguments = task.arguments;
   spawn.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", "CUDA_CACHE_DISABLE=1",
                        "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
+  if (!task.slices.empty()) {
+    spawn.environment.push_back("CUDA_VISIBLE_DEVICES=" + task.slices);
+  }
   spawn.fds = {{out.write.get(), 1}};
   if (task.kernel_log >= 0) {
     spawn.fds.emplace_back(task.kernel_log, 3);
@@ -194,12 +205,21 @@ Result<StartedWorker> Start(const WorkerPlace& place, const WorkerTask& task) {
   return StartedWorker{*pid, std::move(out.read)};
 }
 
-std::vector<std::string> StandIns(const std::vector<std::uint32_t>& minors) {
-  std::vector<std::string> names = {"nvidiactl", "nvidia-uvm"};
-  for (const std::uint32_t minor : minors) {
-    names.push_back("nvidia" + std::to_string(minor));
+// Beneath /dev.
+std::vector<std::string> StandIns(const std::vector<gpu::DeviceNode>& nodes) {
+  std::vector<std::string> names;
+  for (const gpu::DeviceNode& node : nodes) {
+    names.push_back(node.path.substr(std::string_view("/dev/").size()));
   }
   return names;
+}
+
+void SetNodes(WorkerTask& task, const WorkerPlace& place, std::vector<gpu::DeviceNode> nodes) {
+  if (gpu::IsSimulatedRoot(place.driver_root)) {
+    task.stand_ins = StandIns(nodes);
+  } else {
+    task.nodes = std::move(nodes);
+  }
 }
 
 Status ChangeOwners(const std::vector<std::string>& paths, unsigned uid) {
@@ -226,17 +246,13 @@ Result<StartedWorker> StartOnAll(const WorkerPlace& place, const char* command) 
     task.kernel_log = place.kernel_log;
     task.arguments.insert(task.arguments.end(), {"--kernel-log", "3"});
   }
-  const std::vector<std::uint32_t> minors = MinorsBeneath(place.driver_root);
-  task.stand_ins = StandIns(minors);
-  if (!gpu::IsSimulatedRoot(place.driver_root)) {
-    std::vector<gpu::WantedGpu> gpus;
-    for (const std::uint32_t minor : minors) {
-      gpus.push_back({"", minor});
+  // Without a driver there are no nodes to make, and the worker says so better than we could.
+  if (auto nodes = gpu::NodesOf(place.driver_root, MinorsBeneath(place.driver_root))) {
+    // Whoever may not open it is shown no slices.
+    if (auto monitor = gpu::CapNode(place.driver_root, "monitor")) {
+      nodes->push_back(std::move(*monitor));
     }
-    // Without a driver there are no nodes to make, and the worker says so better than we could.
-    if (const auto files = gpu::FilesFor(place.driver_root, gpus); files.has_value()) {
-      task.nodes = files->nodes;
-    }
+    SetNodes(task, place, std::move(*nodes));
   }
   return Start(place, task);
 }
@@ -254,15 +270,13 @@ Result<StartedWorker> StartScrub(const WorkerPlace& place,
   RINGFENCE_ASSIGN(const gpu::DriverFiles files, gpu::FilesFor(place.driver_root, gpus));
   WorkerTask task;
   task.arguments = {"ringfence-worker", "scrub", "--driver-root", DriverRootInside(place)};
-  std::vector<std::uint32_t> minors;
   for (const gpu::WantedGpu& gpu : gpus) {
     task.arguments.insert(task.arguments.end(), {"--gpu", gpu.uuid});
-    minors.push_back(gpu.minor);
+    if (gpu.slice.has_value()) {
+      task.slices = gpu.uuid;  // the only one: FilesFor lets no other in beside it
+    }
   }
-  task.stand_ins = StandIns(minors);
-  if (!gpu::IsSimulatedRoot(place.driver_root)) {
-    task.nodes = files.nodes;
-  }
+  SetNodes(task, place, files.nodes);
   task.give = GivenPaths(files);
   RINGFENCE_TRY(ChangeOwners(task.give, place.uid));
   for (const std::string& path : task.give) {  // whatever its last owner made of it

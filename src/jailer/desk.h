@@ -113,7 +113,8 @@ class Desk {
   void HandleForget(std::uint32_t id, const std::string& lease);
   void HandleIncidents(std::uint32_t id);
 
-  // Runs the inventory worker; `done` gets its document. Remembers the cards' minors.
+  // Runs the inventory worker; `done` gets its document. Remembers the cards' minors and slices;
+  // what is not there any more is not clean when it comes back.
   void RunInventory(std::function<void(Result<std::string>)> done);
   // Calls `then` once the minors of all these cards are known, or why they cannot be.
   void WithMinors(const std::vector<std::string>& uuids, AfterInventory then);
@@ -131,7 +132,7 @@ class Desk {
   Records* records_;
   Hands* hands_;
   const Clock* clock_;
-  std::map<std::string, std::uint32_t> minors_;  // by UUID, from our own worker
+  std::map<std::string, gpu::WantedGpu> cards_;  // by UUID, from our own worker
   std::set<std::string> scrubbing_;              // UUIDs
   bool closed_ = false;
 };

@@ -42,12 +42,24 @@ Result<std::vector<isolate::GpuScrub>> CheckReport(const gpu::ScrubReport& repor
                        std::to_string(result->memory_bytes) + " bytes were reached",
                    "find out who else holds its memory"};
     }
+    if (result->parent != (gpu.slice.has_value() ? gpu.slice->parent : "")) {
+      return Error{Code::kUnavailable,
+                   gpu.uuid + ": the worker's report is of a slice of another GPU"};
+    }
     scrubs.push_back(*result);
   }
   if (report.gpus.size() != gpus.size()) {
     return Error{Code::kUnavailable, "the worker's report covers other cards too"};
   }
   return scrubs;
+}
+
+gpu::WantedGpu WantedOf(const gpu::Gpu& gpu) {
+  gpu::WantedGpu wanted{gpu.uuid, gpu.minor};
+  if (gpu.slice.has_value()) {
+    wanted.slice = {gpu.slice->parent, gpu.slice->gpu_instance, gpu.slice->compute_instance};
+  }
+  return wanted;
 }
 
 }  // namespace
@@ -66,9 +78,25 @@ void Desk::RunInventory(std::function<void(Result<std::string>)> done) {
         done(Prefix("the inventory worker's document", inventory.error()));
         return;
       }
-      minors_.clear();
+      cards_.clear();
       for (const gpu::Gpu& gpu : inventory->gpus) {
-        minors_[gpu.uuid] = gpu.minor;
+        cards_[gpu.uuid] = WantedOf(gpu);
+      }
+      std::vector<std::string> gone;
+      for (const std::string& uuid : records_->Clean()) {
+        if (!cards_.contains(uuid)) {
+          gone.push_back(uuid);
+        }
+      }
+      for (const gpu::Gpu& gpu : inventory->gpus) {
+        if (gpu.mig_enabled.value_or(false)) {  // and once it is whole again, with what slices left
+          gone.push_back(gpu.uuid);
+        }
+      }
+      if (const Status dirty = gone.empty() ? Status() : records_->SetDirty(gone);
+          !dirty.has_value()) {
+        done(dirty.error());
+        return;
       }
     }
     done(std::move(text));
@@ -88,11 +116,11 @@ void Desk::HandleInventory(std::uint32_t id) {
 Result<std::vector<gpu::WantedGpu>> Desk::Wanted(const std::vector<std::string>& uuids) const {
   std::vector<gpu::WantedGpu> gpus;
   for (const std::string& uuid : uuids) {
-    const auto minor = minors_.find(uuid);
-    if (minor == minors_.end()) {
+    const auto card = cards_.find(uuid);
+    if (card == cards_.end()) {
       return Error{Code::kNotFound, "this node has no GPU " + uuid};
     }
-    gpus.push_back({uuid, minor->second});
+    gpus.push_back(card->second);
   }
   return gpus;
 }

@@ -59,6 +59,14 @@ Result<isolate::Grant> Desk::CheckGrant(const std::string& envelope) const {
 
 Status Desk::CheckCards(const isolate::Grant& grant) const {
   for (const std::string& uuid : grant.gpus) {
+    const auto card = cards_.find(uuid);
+    if (card != cards_.end() && card->second.slice.has_value() &&
+        records_->HoldsWhole(card->second.slice->parent)) {
+      return Error{Code::kFailedPrecondition,
+                   uuid + " is a slice of " + card->second.slice->parent +
+                       ", which a lease holds as a whole",
+                   "end and scrub that lease first"};
+    }
     if (const std::string holder = records_->HolderOf(uuid); !holder.empty()) {
       return Error{Code::kFailedPrecondition, uuid + " is held by lease " + holder,
                    "end and scrub that lease first"};

@@ -28,6 +28,7 @@ constexpr auto kSweepPause = std::chrono::seconds(5);
 constexpr auto kReportPause = std::chrono::minutes(10);
 constexpr std::size_t kReportedMax = 256;
 constexpr std::size_t kDevicesFileBytesMax = 65536;
+constexpr std::string_view kCapabilities = "/dev/nvidia-caps/";
 
 Result<bool> HasProcesses(const HeldContainer& container) {
   for (const std::string& cgroup : container.cgroups) {
@@ -106,12 +107,17 @@ Result<std::set<std::string>> HeldLeases::Recover() {
   return left;
 }
 
-// The cards' own nodes; those that every GPU job opens would name everybody. Of simulated cards,
-// the file that is their memory.
+// The cards' own nodes; those that every GPU job opens would name everybody, and so would the node
+// of a GPU that is cut: of a slice, its capabilities are its own. Of simulated cards, the file that
+// is their memory.
 os::Holdable HeldLeases::DevicesOf(const gpu::DriverFiles& files) const {
   os::Holdable devices;
+  const bool of_slice =
+      std::any_of(files.nodes.begin(), files.nodes.end(),
+                  [](const gpu::DeviceNode& node) { return node.path.starts_with(kCapabilities); });
   for (const gpu::DeviceNode& node : files.nodes) {
-    if (node.path != "/dev/nvidiactl" && node.path != "/dev/nvidia-uvm") {
+    if (node.path != "/dev/nvidiactl" && node.path != "/dev/nvidia-uvm" &&
+        (!of_slice || node.path.starts_with(kCapabilities))) {
       devices.devices.insert({node.major, node.minor});
     }
   }
@@ -141,7 +147,8 @@ Result<isolate::StartedBox> HeldLeases::Hold(const isolate::BoxPlan& plan, TimeP
   Held held;
   held.devices = DevicesOf(plan.files);
   RINGFENCE_ASSIGN(held.before, os::FindHolders(held.devices));
-  held.document = isolate::WriteCdi({lease, plan.files, place_.hook, place_.held_folder});
+  held.document = isolate::WriteCdi(
+      {lease, plan.files, place_.hook, place_.held_folder, isolate::SlicesOf(plan.grant.gpus)});
   held.deadline = now + plan.grant.runtime_max;
   isolate::StartedBox box;
   RINGFENCE_ASSIGN(os::Pipe out, os::MakePipe());

@@ -51,7 +51,13 @@ Result<BoxState> StateOf(const std::string& text) {
 Json RecordToJson(const LeaseRecord& record) {
   JsonArray gpus;
   for (const gpu::WantedGpu& gpu : record.gpus) {
-    gpus.push_back(JsonObject{{"uuid", gpu.uuid}, {"minor", static_cast<std::int64_t>(gpu.minor)}});
+    JsonObject one{{"uuid", gpu.uuid}, {"minor", static_cast<std::int64_t>(gpu.minor)}};
+    if (gpu.slice.has_value()) {
+      one["parent"] = gpu.slice->parent;
+      one["gpu_instance"] = static_cast<std::int64_t>(gpu.slice->gpu_instance);
+      one["compute_instance"] = static_cast<std::int64_t>(gpu.slice->compute_instance);
+    }
+    gpus.push_back(std::move(one));
   }
   return JsonObject{
       {"lease", record.lease},
@@ -78,6 +84,15 @@ Result<LeaseRecord> RecordFromJson(const Json& json) {
     RINGFENCE_ASSIGN(gpu.uuid, fields.String("uuid", isolate::kNameBytesMax));
     RINGFENCE_ASSIGN(const std::int64_t minor, fields.Int("minor", 0, 1 << 20U));
     gpu.minor = static_cast<std::uint32_t>(minor);
+    if (fields.Has("parent")) {
+      gpu::WantedGpu::Slice slice;
+      RINGFENCE_ASSIGN(slice.parent, fields.String("parent", isolate::kNameBytesMax));
+      RINGFENCE_ASSIGN(const std::int64_t instance, fields.Int("gpu_instance", 0, 255));
+      slice.gpu_instance = static_cast<std::uint32_t>(instance);
+      RINGFENCE_ASSIGN(const std::int64_t compute, fields.Int("compute_instance", 0, 255));
+      slice.compute_instance = static_cast<std::uint32_t>(compute);
+      gpu.slice = std::move(slice);
+    }
     RINGFENCE_TRY(fields.Finish());
     record.gpus.push_back(std::move(gpu));
   }
@@ -223,14 +238,33 @@ bool Records::WasUsed(const std::string& lease) const {
 
 std::string Records::HolderOf(const std::string& uuid) const {
   for (const auto& [id, record] : leases_) {
-    const bool holds = record.state != BoxState::kScrubbed &&
-                       std::any_of(record.gpus.begin(), record.gpus.end(),
-                                   [&](const gpu::WantedGpu& gpu) { return gpu.uuid == uuid; });
+    const bool holds =
+        record.state != BoxState::kScrubbed &&
+        std::any_of(record.gpus.begin(), record.gpus.end(), [&](const gpu::WantedGpu& gpu) {
+          return gpu.uuid == uuid || (gpu.slice.has_value() && gpu.slice->parent == uuid);
+        });
     if (holds) {
       return id;
     }
   }
   return {};
+}
+
+bool Records::HoldsWhole(const std::string& uuid) const {
+  return std::any_of(leases_.begin(), leases_.end(), [&](const auto& lease) {
+    const LeaseRecord& record = lease.second;
+    return record.state != BoxState::kScrubbed &&
+           std::any_of(record.gpus.begin(), record.gpus.end(),
+                       [&](const gpu::WantedGpu& gpu) { return gpu.uuid == uuid; });
+  });
+}
+
+std::vector<std::string> Records::Clean() const {
+  std::vector<std::string> uuids;
+  for (const auto& [uuid, receipt] : clean_) {
+    uuids.push_back(uuid);
+  }
+  return uuids;
 }
 
 Result<unsigned> Records::TakeSlot(const std::string& tenant) {

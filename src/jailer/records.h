@@ -48,7 +48,9 @@ class Records {
   const LeaseRecord* Find(const std::string& lease) const;
   bool WasUsed(const std::string& lease) const;
   bool IsClean(const std::string& uuid) const { return clean_.contains(uuid); }
-  // The lease that holds the GPU and is not scrubbed yet; empty when none does.
+  bool HoldsWhole(const std::string& uuid) const;  // some lease, not only a slice of it
+  std::vector<std::string> Clean() const;          // UUIDs
+  // The lease that holds the GPU, or a slice of it, and is not scrubbed yet; empty when none does.
   std::string HolderOf(const std::string& uuid) const;
   // A range of user ids that is this tenant's and no box's now; durably the tenant's.
   Result<unsigned> TakeSlot(const std::string& tenant);

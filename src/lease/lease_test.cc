@@ -114,20 +114,21 @@ spec: {tenant: acme/a, gpus: 2}
   std::vector<model::Lease> open;
   const auto a = model::TenantPath::Create("acme/a").value();
   const auto b = model::TenantPath::Create("acme/b").value();
-  EXPECT_TRUE(CheckQuotas(**policy, a, 2, open).has_value());
-  EXPECT_FALSE(CheckQuotas(**policy, a, 3, open).has_value());
-  EXPECT_TRUE(CheckQuotas(**policy, b, 3, open).has_value());
+  EXPECT_TRUE(CheckQuotas(**policy, a, 2000, open).has_value());
+  EXPECT_FALSE(CheckQuotas(**policy, a, 3000, open).has_value());
+  EXPECT_TRUE(CheckQuotas(**policy, b, 3000, open).has_value());
   model::Lease lease;
   lease.request.tenant = b;
   lease.gpus = {"GPU-0", "GPU-1"};
   open.push_back(lease);
-  EXPECT_TRUE(CheckQuotas(**policy, a, 1, open).has_value());
-  const Status over = CheckQuotas(**policy, a, 2, open);
+  EXPECT_TRUE(CheckQuotas(**policy, a, 1000, open).has_value());
+  const Status over = CheckQuotas(**policy, a, 2000, open);
   ASSERT_FALSE(over.has_value());
   EXPECT_EQ(over.error().code, Code::kExhausted);
   EXPECT_NE(over.error().message.find("p.yaml:"), std::string::npos);
   open[0].ended = kNow;
-  EXPECT_TRUE(CheckQuotas(**policy, a, 2, open).has_value()) << "being scrubbed is not being held";
+  EXPECT_TRUE(CheckQuotas(**policy, a, 2000, open).has_value())
+      << "being scrubbed is not being held";
 }
 
 TEST(PlacementTest, ANodeThatMayNotBeSharedIsBarredWhileSomebodyIsThere) {

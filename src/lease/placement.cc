@@ -9,6 +9,8 @@
 namespace ringfence::lease {
 namespace {
 
+constexpr std::uint64_t kWholeMillis = 1000;
+
 std::string Count(std::size_t count, std::string_view what) {
   return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
 }
@@ -35,35 +37,14 @@ Error WhyNot(std::uint32_t wanted, const std::vector<Room>& rooms, const Fleet& 
   }
   std::string stand;
   for (const model::Gpu& gpu : fleet.gpus) {
-    ++states[std::string(Name(gpu.state))];
+    if (!gpu.is_slice()) {
+      ++states[std::string(Name(gpu.state))];
+    }
   }
   for (const auto& [state, count] : states) {
     stand += (stand.empty() ? "" : ", ") + std::to_string(count) + " " + state;
   }
-  std::string unfit;
-  for (const model::Node& node : fleet.nodes) {
-    const fleet::NodeState state = fleet::StateOf(node, fleet.now);
-    if (state != fleet::NodeState::kReady) {
-      unfit += "; node " + node.name + " is " + std::string(fleet::Name(state));
-      if (!node.missing.empty()) {
-        unfit += " (" + node.missing.front() + ")";
-      }
-    }
-  }
-  for (const auto& [node, why] : fleet.barred) {
-    const auto free = static_cast<std::size_t>(
-        std::count_if(fleet.gpus.begin(), fleet.gpus.end(), [&, &name = node](const auto& gpu) {
-          return gpu.node == name && gpu.state == model::GpuState::kFree;
-        }));
-    unfit += "; node " + node + " may not be shared now" +
-             (free == 0 ? ""
-                        : ", though " + Count(free, "GPU") + " there " +
-                              (free == 1 ? "is" : "are") + " free") +
-             ": " + why;
-  }
-  for (const std::string& node : fleet.lacking) {
-    unfit += "; node " + node + " does not have the image";
-  }
+  std::string unfit = WhyNodes(fleet, Counted::kGpus);
   if (fleet.earliest_release.has_value()) {
     unfit += "; earliest release by " + FormatTime(*fleet.earliest_release);
   }
@@ -75,6 +56,39 @@ Error WhyNot(std::uint32_t wanted, const std::vector<Room>& rooms, const Fleet& 
 
 }  // namespace
 
+std::string WhyNodes(const Fleet& fleet, Counted what) {
+  std::string unfit;
+  for (const model::Node& node : fleet.nodes) {
+    const fleet::NodeState state = fleet::StateOf(node, fleet.now);
+    if (state != fleet::NodeState::kReady) {
+      unfit += "; node " + node.name + " is " + std::string(fleet::Name(state));
+      if (!node.missing.empty()) {
+        unfit += " (" + node.missing.front() + ")";
+      }
+    }
+  }
+  std::map<std::string, std::string> barred = fleet.barred;
+  if (what == Counted::kGpus) {
+    barred.insert(fleet.kept_nodes.begin(), fleet.kept_nodes.end());
+  }
+  for (const auto& [node, why] : barred) {
+    const auto free = static_cast<std::size_t>(
+        std::count_if(fleet.gpus.begin(), fleet.gpus.end(), [&, &name = node](const auto& gpu) {
+          return gpu.node == name && gpu.state == model::GpuState::kFree &&
+                 gpu.is_slice() == (what == Counted::kSlices);
+        }));
+    unfit += "; node " + node + " may not be shared now" +
+             (free == 0 ? ""
+                        : ", though " + Count(free, what == Counted::kGpus ? "GPU" : "slice") +
+                              " there " + (free == 1 ? "is" : "are") + " free") +
+             ": " + why;
+  }
+  for (const std::string& node : fleet.lacking) {
+    unfit += "; node " + node + " does not have the image";
+  }
+  return unfit;
+}
+
 Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
   if (fleet.nodes.empty()) {
     return Error{
@@ -85,9 +99,11 @@ Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
   for (const model::Node& node : fleet.nodes) {
     Room room{&node, {}, 0};
     const bool ready = fleet::StateOf(node, fleet.now) == fleet::NodeState::kReady &&
-                       !fleet.barred.contains(node.name) && !fleet.lacking.contains(node.name);
+                       !fleet.barred.contains(node.name) && !fleet.kept_nodes.contains(node.name) &&
+                       !fleet.lacking.contains(node.name);
     for (const model::Gpu& gpu : fleet.gpus) {
-      if (gpu.node != node.name || gpu.state == model::GpuState::kLost) {
+      if (gpu.node != node.name || gpu.is_slice() || gpu.state == model::GpuState::kLost ||
+          gpu.state == model::GpuState::kCut) {
         continue;
       }
       ++room.total;
@@ -100,6 +116,7 @@ Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet) {
   Room* best = nullptr;
   for (Room& room : rooms) {
     const bool fits = room.free.size() >= gpus && !fleet.barred.contains(room.node->name) &&
+                      !fleet.kept_nodes.contains(room.node->name) &&
                       !fleet.lacking.contains(room.node->name) &&
                       fleet::StateOf(*room.node, fleet.now) == fleet::NodeState::kReady;
     if (fits && (best == nullptr || room.free.size() < best->free.size())) {
@@ -150,26 +167,40 @@ std::map<std::string, std::string> LeakingNodes(const std::vector<store::Leaking
   return barred;
 }
 
-std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Lease>& open) {
-  std::size_t held = 0;
+std::uint64_t MillisOf(const model::Lease& lease) {
+  return lease.slice.has_value() ? lease.slice->gpu_millis : lease.gpus.size() * kWholeMillis;
+}
+
+std::string FormatMillis(std::uint64_t millis) {
+  std::string text = std::to_string(millis / kWholeMillis);
+  if (const std::uint64_t rest = millis % kWholeMillis; rest != 0) {
+    const std::string digits = std::to_string(rest);
+    text += "." + std::string(3 - digits.size(), '0') + digits;
+    text.erase(text.find_last_not_of('0') + 1);
+  }
+  return text;
+}
+
+std::uint64_t MillisHeld(const model::TenantPath& tenant, const std::vector<model::Lease>& open) {
+  std::uint64_t held = 0;
   for (const model::Lease& lease : open) {
     if (!lease.ended.has_value() && tenant.Contains(lease.request.tenant)) {
-      held += lease.gpus.size();
+      held += MillisOf(lease);
     }
   }
-  return static_cast<std::uint32_t>(held);
+  return held;
 }
 
 Status CheckQuotas(const policy::Policy& policy, const model::TenantPath& tenant,
-                   std::uint32_t gpus, const std::vector<model::Lease>& open) {
+                   std::uint64_t gpu_millis, const std::vector<model::Lease>& open) {
   for (const policy::Quota& quota : policy.QuotasOver(tenant)) {
-    const std::uint32_t held = GpusHeld(quota.tenant, open);
-    if (std::uint64_t{held} + gpus > quota.gpus_max) {
+    const std::uint64_t held = MillisHeld(quota.tenant, open);
+    if (held + gpu_millis > std::uint64_t{quota.gpus_max} * kWholeMillis) {
       return Error{Code::kExhausted,
-                   "quota of " + quota.tenant.text() + ": " + std::to_string(held) + " of " +
-                       std::to_string(quota.gpus_max) + " GPUs are held, " + std::to_string(gpus) +
-                       " more would break it (" + quota.source.file + ":" +
-                       std::to_string(quota.source.line) + ")",
+                   "quota of " + quota.tenant.text() + ": " + FormatMillis(held) + " of " +
+                       std::to_string(quota.gpus_max) + " GPUs are held, " +
+                       FormatMillis(gpu_millis) + " more would break it (" + quota.source.file +
+                       ":" + std::to_string(quota.source.line) + ")",
                    "end a lease of " + quota.tenant.text() + ", or have the quota raised", "gpus"};
     }
   }

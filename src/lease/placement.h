@@ -1,6 +1,7 @@
 #pragma once
 
-// Where a lease goes: state in, decision and reason out. Whole GPUs of one node.
+// Where a lease goes: state in, decision and reason out. Whole GPUs of one node; slices of them
+// are in lease/slice_placement.h.
 
 #include <cstdint>
 #include <map>
@@ -29,6 +30,10 @@ struct Fleet {
   std::vector<model::Gpu> gpus;
   // Nodes that the tenant may not share with whoever is there now, and why (BarredNodes).
   std::map<std::string, std::string> barred;
+  // Nodes and slices that somebody waits for who came earlier: nobody else is given the whole GPUs
+  // of the one, nor the other.
+  std::map<std::string, std::string> kept_nodes = {};
+  std::map<std::string, std::string> kept = {};  // by UUID
   std::set<std::string> lacking;              // nodes that do not have the image that was asked for
   std::optional<Timestamp> earliest_release;  // of a lease that runs; for the explanation
   Timestamp now;
@@ -51,13 +56,22 @@ std::map<std::string, std::string> LeakingNodes(const std::vector<store::Leaking
 // hold it, kUnavailable when it must wait, each saying what stands in the way.
 Result<Placement> Place(std::uint32_t gpus, const Fleet& fleet);
 
-// kExhausted, naming the quota with file and line, when `gpus` more for `tenant` would break one.
-// `open` are the leases that are not closed.
-Status CheckQuotas(const policy::Policy& policy, const model::TenantPath& tenant,
-                   std::uint32_t gpus, const std::vector<model::Lease>& open);
+// Why nodes cannot be used now, for the end of an explanation: "; node n1 is silent".
+enum class Counted : std::uint8_t { kGpus, kSlices };
+std::string WhyNodes(const Fleet& fleet, Counted what);
 
-// How many GPUs the jobs of a tenant and those below it have. One that is being scrubbed after its
-// job has ended is nobody's any more.
-std::uint32_t GpusHeld(const model::TenantPath& tenant, const std::vector<model::Lease>& open);
+// How much of GPUs a lease has, in thousandths of one.
+std::uint64_t MillisOf(const model::Lease& lease);
+// "2", "0.125".
+std::string FormatMillis(std::uint64_t millis);
+
+// kExhausted, naming the quota with file and line, when so many thousandths of a GPU more for
+// `tenant` would break one. `open` are the leases that are not closed.
+Status CheckQuotas(const policy::Policy& policy, const model::TenantPath& tenant,
+                   std::uint64_t gpu_millis, const std::vector<model::Lease>& open);
+
+// How much of GPUs the jobs of a tenant and those below it have. One that is being scrubbed after
+// its job has ended is nobody's any more.
+std::uint64_t MillisHeld(const model::TenantPath& tenant, const std::vector<model::Lease>& open);
 
 }  // namespace ringfence::lease

@@ -77,21 +77,32 @@ UsageLedger::UsageLedger(UsageBy by, UsageWindow window, const std::vector<model
   }
 }
 
-void UsageLedger::AddTo(UsageSums& sums, const std::vector<std::string>& gpus,
-                        const Held& held) const {
+std::optional<std::uint64_t> UsageLedger::MemoryOf(const model::Lease& lease,
+                                                   const std::string& uuid) const {
+  if (lease.slice.has_value()) {
+    return lease.slice->memory_bytes >> 20U;
+  }
+  const auto memory = memory_mib_.find(uuid);
+  return memory == memory_mib_.end() ? std::nullopt : std::optional(memory->second);
+}
+
+void UsageLedger::AddTo(UsageSums& sums, const model::Lease& lease,
+                        const std::vector<std::string>& gpus, const Held& held) const {
   ++sums.leases;
+  const auto part = [&](Milliseconds time) {
+    return lease.slice.has_value() ? time * lease.slice->gpu_millis / 1000 : time;
+  };
   for (const std::string& uuid : gpus) {
-    sums.gpu += held.used;
+    sums.gpu += part(held.used);
     sums.slice += held.used;
-    sums.scrub += held.scrubbed;
-    const auto memory = memory_mib_.find(uuid);
-    if (memory == memory_mib_.end()) {
+    sums.scrub += part(held.scrubbed);
+    const auto memory = MemoryOf(lease, uuid);
+    if (!memory.has_value()) {
       sums.memory_unknown += held.used;
       continue;
     }
     // At most some 2^58: a MiB-millisecond of the largest lease of the longest time.
-    sums.memory_mib_milliseconds_rest +=
-        memory->second * static_cast<std::uint64_t>(held.used.count());
+    sums.memory_mib_milliseconds_rest += *memory * static_cast<std::uint64_t>(held.used.count());
     sums.memory_mib_seconds += sums.memory_mib_milliseconds_rest / 1000;
     sums.memory_mib_milliseconds_rest %= 1000;
   }
@@ -102,13 +113,13 @@ void UsageLedger::Add(const model::Lease& lease) {
   if (held.used.count() == 0 && held.scrubbed.count() == 0) {
     return;
   }
-  AddTo(total_, lease.gpus, held);
+  AddTo(total_, lease, lease.gpus, held);
   if (by_ == UsageBy::kGpu) {
     for (const std::string& uuid : lease.gpus) {
       UsageRow& row = rows_[uuid];
       row.key = uuid;
       row.node = lease.node;
-      AddTo(row.sums, {uuid}, held);
+      AddTo(row.sums, lease, {uuid}, held);
     }
     return;
   }
@@ -122,7 +133,7 @@ void UsageLedger::Add(const model::Lease& lease) {
     row.principal = lease.principal;
     row.node = lease.node;
   }
-  AddTo(row.sums, lease.gpus, held);
+  AddTo(row.sums, lease, lease.gpus, held);
 }
 
 std::vector<UsageRow> UsageLedger::rows() const {

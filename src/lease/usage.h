@@ -30,8 +30,8 @@ struct UsageWindow {
 
 struct UsageSums {
   std::uint64_t leases = 0;
-  Milliseconds gpu{0};    // a GPU held for a second is 1000
-  Milliseconds slice{0};  // likewise each slice, however large
+  Milliseconds gpu{0};    // a GPU held for a second is 1000, a slice as much of it as it has memory
+  Milliseconds slice{0};  // each slice counted as one, however large; a whole GPU is one too
   Milliseconds scrub{0};  // GPUs that nobody could have yet
   std::uint64_t memory_mib_seconds = 0;
   Milliseconds memory_unknown{0};  // the part of `gpu` on GPUs whose memory is not known any more
@@ -64,7 +64,9 @@ class UsageLedger {
   const UsageSums& total() const { return total_; }
 
  private:
-  void AddTo(UsageSums& sums, const std::vector<std::string>& gpus, const Held& held) const;
+  std::optional<std::uint64_t> MemoryOf(const model::Lease& lease, const std::string& uuid) const;
+  void AddTo(UsageSums& sums, const model::Lease& lease, const std::vector<std::string>& gpus,
+             const Held& held) const;
 
   const UsageBy by_;
   const UsageWindow window_;

@@ -151,6 +151,36 @@ Status ValidateNumber(std::string_view field, std::uint64_t value, std::uint64_t
                "ask for a number " + range);
 }
 
+Status ValidateSlice(const LeaseRequest& request) {
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '.' || c == '+';
+  };
+  if (request.profile.size() > kProfileBytesMax ||
+      !std::all_of(request.profile.begin(), request.profile.end(), plain)) {
+    return Wrong("profile", "profile is not the name of a MIG profile",
+                 "write one such as 1g.18gb; `ringfence mig boards` lists them");
+  }
+  if (request.gpu_memory_bytes > kGpuMemoryBytesMax) {
+    return Wrong("gpu_memory", "gpu_memory is more than any GPU has",
+                 "ask for less, such as 16GiB");
+  }
+  if (request.profile.empty() && request.gpu_memory_bytes == 0) {
+    return {};
+  }
+  if (!request.profile.empty() && request.gpu_memory_bytes != 0) {
+    return Wrong("gpu_memory", "a MIG profile says how much memory the slice has",
+                 "ask for a profile or for memory, not both");
+  }
+  if (request.gpus != 1) {
+    return Wrong("gpus", "a lease has one slice: CUDA gives a process one MIG device, and no other",
+                 "leave --gpus out, and ask for a larger slice, a whole GPU or another lease");
+  }
+  if (request.probe.has_value()) {
+    return Wrong("probe", "a probe's box has whole GPUs", "leave out profile and gpu_memory");
+  }
+  return {};
+}
+
 // The container is another runtime's: whatever is said of it is said there.
 Status ValidateHeld(const LeaseRequest& request) {
   const BoxRequest& box = request.box;
@@ -213,6 +243,7 @@ Status LeaseRequest::Validate() const {
                  "name the tenant, such as acme/research/vision");
   }
   RINGFENCE_TRY(ValidateNumber("gpus", gpus, probe.has_value() ? 0 : 1, kGpusPerLeaseMax, ""));
+  RINGFENCE_TRY(ValidateSlice(*this));
   if (runtime == LeaseRuntime::kCdi) {
     RINGFENCE_TRY(ValidateHeld(*this));
   } else {

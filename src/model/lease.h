@@ -52,6 +52,8 @@ inline constexpr std::size_t kEnvironmentMax = 64;
 inline constexpr std::size_t kEnvironmentNameBytesMax = 128;
 inline constexpr std::size_t kEnvironmentBytesMax = 32 * 1024;
 inline constexpr std::uint32_t kGpusPerLeaseMax = 64;
+inline constexpr std::size_t kProfileBytesMax = 32;
+inline constexpr std::uint64_t kGpuMemoryBytesMax = std::uint64_t{1} << 50U;
 inline constexpr std::uint64_t kMemoryBytesMin = std::uint64_t{16} << 20U;
 inline constexpr std::uint64_t kMemoryBytesMax = std::uint64_t{4} << 40U;
 inline constexpr std::uint32_t kCpuMillisMin = 10;
@@ -66,6 +68,8 @@ inline constexpr Milliseconds kWaitMax = std::chrono::hours(7 * 24);
 struct LeaseRequest {
   TenantPath tenant = TenantPath::Root();
   std::uint32_t gpus = 1;
+  std::string profile;                 // of a MIG slice: "1g.18gb"; empty: none in particular
+  std::uint64_t gpu_memory_bytes = 0;  // 0, or a slice or GPU with at least so much
   LeaseRuntime runtime = LeaseRuntime::kBox;
   std::vector<std::string> command;  // none with kCdi, and no environment
   std::vector<std::pair<std::string, std::string>> environment;
@@ -89,14 +93,24 @@ struct LeaseStep {  // one line of a lease's history
   std::string reason;  // may be empty
 };
 
+// What of a GPU a lease of a slice has: kept with the lease, as slices come and go.
+struct HeldSlice {
+  std::string parent;  // UUID of the GPU
+  std::string profile;
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t gpu_millis = 0;  // the part of a GPU that it counts as, in thousandths
+  bool operator==(const HeldSlice&) const = default;
+};
+
 struct Lease {
   std::string id;
   LeaseRequest request;
   std::string principal;
   LeaseState state = LeaseState::kRequested;
-  std::string node;               // once placed
-  std::vector<std::string> gpus;  // UUIDs, once placed
-  std::string image;              // digest of the box's image, resolved once; may be empty
+  std::string node;                // once placed
+  std::vector<std::string> gpus;   // UUIDs, once placed
+  std::optional<HeldSlice> slice;  // what the only one of them is, if it is one
+  std::string image;               // digest of the box's image, resolved once; may be empty
   Timestamp created;
   Timestamp updated;
   std::optional<Timestamp> started;

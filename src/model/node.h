@@ -49,12 +49,14 @@ enum class GpuState {
   kDirty,        // not known to be clean; to be scrubbed
   kQuarantined,  // scrubbing failed; an operator must act
   kLost,         // the node no longer reports it
+  kCut,          // in MIG mode: its slices are leased, never the GPU
 };
 std::string_view Name(GpuState state);
 Result<GpuState> ParseGpuState(std::string_view text);
 
+// What a lease can hold: a whole GPU, or a slice of one that is cut.
 struct Gpu {
-  std::string uuid;
+  std::string uuid;  // "GPU-..."; "MIG-..." of a slice
   std::string node;
   GpuState state = GpuState::kDirty;
   std::string lease;   // while leased, and while quarantined by it
@@ -76,6 +78,14 @@ struct Gpu {
   std::string confidential_computing = "unknown";
   std::uint32_t processes = 0;
   bool simulated = false;
+  // Of a slice, whose memory_bytes are its own and whose index and minor are its GPU's:
+  std::string parent;   // UUID of the GPU that it is cut from; empty: a whole GPU
+  std::string profile;  // "1g.18gb"
+  std::uint32_t gpu_instance = 0;
+  std::uint32_t compute_instance = 0;
+  std::optional<std::uint32_t> start;  // first memory slice, where the driver says it
+
+  bool is_slice() const { return !parent.empty(); }
 };
 
 }  // namespace ringfence::model

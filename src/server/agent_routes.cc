@@ -195,7 +195,8 @@ Status TakeInventory(const Call& call, store::Connection& db, const Json& json, 
         lease::Quarantine(change.gpu, lease.reason);
       }
     }
-    RINGFENCE_TRY(store::PutGpu(db, change.gpu));
+    RINGFENCE_TRY(change.dropped ? store::DropGpu(db, change.gpu.uuid)
+                                 : store::PutGpu(db, change.gpu));
     if (!change.what.empty()) {
       what.push_back(change.what + ": " + change.gpu.uuid);
       entry.gpus.push_back(change.gpu.uuid);

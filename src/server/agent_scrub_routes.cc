@@ -53,6 +53,10 @@ Status Covers(const isolate::Receipt& receipt, const model::Gpu& gpu, const std:
   if (found == receipt.gpus.end()) {
     return bad("it is not in it");
   }
+  if (found->parent != gpu.parent || found->profile != gpu.profile) {
+    return bad("it is of " + (found->parent.empty() ? std::string("a whole GPU")
+                                                    : found->profile + " of " + found->parent));
+  }
   if (found->mismatch_bytes != 0) {
     return bad(std::to_string(found->mismatch_bytes) + " bytes read back wrong");
   }
@@ -81,12 +85,17 @@ JsonObject ScrubDetail(const isolate::Receipt& receipt) {
     reached += scrub.reached_bytes;
     total += scrub.memory_bytes;
   }
-  return {{"receipt", receipt.id},
-          {"residue_bytes", static_cast<std::int64_t>(residue)},
-          {"reached_bytes", static_cast<std::int64_t>(reached)},
-          {"memory_bytes", static_cast<std::int64_t>(total)},
-          {"library", receipt.library_digest},
-          {"simulated", receipt.simulated}};
+  JsonObject detail{{"receipt", receipt.id},
+                    {"residue_bytes", static_cast<std::int64_t>(residue)},
+                    {"reached_bytes", static_cast<std::int64_t>(reached)},
+                    {"memory_bytes", static_cast<std::int64_t>(total)},
+                    {"library", receipt.library_digest},
+                    {"simulated", receipt.simulated}};
+  if (!receipt.gpus.empty() && !receipt.gpus.front().parent.empty()) {
+    detail["parent"] = receipt.gpus.front().parent;
+    detail["profile"] = receipt.gpus.front().profile;
+  }
+  return detail;
 }
 
 Status TakeReceipt(const Call& call, store::Connection& db, const ScrubNews& news) {

@@ -217,28 +217,42 @@ class FaultTaker {
         !gpu->fault.empty()) {
       return {};
     }
-    gpu->fault = verdict.what.substr(0, 512) + " (" + FormatTime(record.time) + ")";
+    const std::string fault = verdict.what.substr(0, 512) + " (" + FormatTime(record.time) + ")";
+    RINGFENCE_TRY(Distrust(*gpu, fault, record));
+    RINGFENCE_ASSIGN(auto slices, store::GpusOf(db_, gpu->node));
+    for (model::Gpu& slice : slices) {
+      if (slice.parent == gpu->uuid && slice.fault.empty() &&
+          slice.state != model::GpuState::kLost) {
+        RINGFENCE_TRY(Distrust(slice, fault, record));
+      }
+    }
+    return {};
+  }
+
+  Status Distrust(model::Gpu& gpu, const std::string& fault, const TelemetryRecord& record) {
+    gpu.fault = fault;
     audit::Entry entry = call_.core.NewEntry(ActorOf(call_.caller), "gpu.fault");
-    entry.node = gpu->node;
-    entry.gpus = {gpu->uuid};
+    entry.node = gpu.node;
+    entry.gpus = {gpu.uuid};
     entry.result = "error";
-    entry.detail["why"] = gpu->fault;
+    entry.detail["why"] = gpu.fault;
     entry.detail["kind"] = std::string(gpu::Name(record.fault.kind));
     if (record.fault.kind == gpu::FaultKind::kXid) {
       entry.detail["xid"] = static_cast<std::int64_t>(record.fault.xid);
     }
     entry.detail["evidence"] = record.fault.why;
-    entry.detail["state_before"] = std::string(Name(gpu->state));
-    if (gpu->state == model::GpuState::kFree || gpu->state == model::GpuState::kDirty) {
-      lease::Quarantine(*gpu, gpu->fault);
+    entry.detail["state_before"] = std::string(Name(gpu.state));
+    if (gpu.state == model::GpuState::kFree || gpu.state == model::GpuState::kDirty ||
+        gpu.state == model::GpuState::kCut) {
+      lease::Quarantine(gpu, gpu.fault);
     }
-    RINGFENCE_TRY(store::PutGpu(db_, *gpu));
-    if (gpu->state == model::GpuState::kLeased) {
-      RINGFENCE_ASSIGN(model::Lease lease, store::GetLease(db_, gpu->lease));
+    RINGFENCE_TRY(store::PutGpu(db_, gpu));
+    if (gpu.state == model::GpuState::kLeased) {
+      RINGFENCE_ASSIGN(model::Lease lease, store::GetLease(db_, gpu.lease));
       entry.lease = lease.id;
       entry.tenant = lease.request.tenant.text();
       RINGFENCE_TRY(Core::Record(db_, entry));
-      return EndLease(lease, gpu->uuid + ": " + gpu->fault);
+      return EndLease(lease, gpu.uuid + ": " + gpu.fault);
     }
     return Core::Record(db_, entry);
   }

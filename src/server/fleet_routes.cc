@@ -68,6 +68,15 @@ JsonObject ViewOf(const model::Gpu& gpu) {
       view[boost::json::string_view(name.data(), name.size())] = value;
     }
   };
+  if (gpu.is_slice()) {
+    view["parent"] = gpu.parent;
+    view["profile"] = gpu.profile;
+    view["gpu_instance"] = gpu.gpu_instance;
+    view["compute_instance"] = gpu.compute_instance;
+    if (gpu.start.has_value()) {
+      view["start"] = *gpu.start;
+    }
+  }
   add("lease", gpu.lease);
   add("tenant", gpu.tenant);
   add("last_receipt", gpu.last_receipt);
@@ -76,10 +85,15 @@ JsonObject ViewOf(const model::Gpu& gpu) {
   return view;
 }
 
+// A number of GPUs, with the slices of some as parts of one.
+Json GpusOf(std::uint64_t millis) {
+  return millis % 1000 == 0 ? Json(millis / 1000) : Json(static_cast<double>(millis) / 1000);
+}
+
 std::size_t CountOf(const std::vector<model::Gpu>& gpus, const std::string& node) {
   return static_cast<std::size_t>(
       std::count_if(gpus.begin(), gpus.end(), [&](const model::Gpu& gpu) {
-        return gpu.node == node && gpu.state != model::GpuState::kLost;
+        return gpu.node == node && !gpu.is_slice() && gpu.state != model::GpuState::kLost;
       }));
 }
 
@@ -104,6 +118,22 @@ Result<net::Response> PageThrough(const Call& call, const std::vector<T>& all, K
   }
   body["items"] = std::move(items);
   return net::Response::OfJson(200, body);
+}
+
+// One that is cut is not scrubbed itself: each of its slices is.
+Status TrustCut(const Call& call, store::Connection& db, model::Gpu& gpu, const std::string& why) {
+  RINGFENCE_ASSIGN(auto slices, store::GpusOf(db, gpu.node));
+  for (model::Gpu& slice : slices) {
+    if (slice.parent != gpu.uuid || !slice.lease.empty() || slice.state == model::GpuState::kLost) {
+      continue;
+    }
+    slice.fault.clear();
+    lease::Dirty(slice, call.core.Now(), why);
+    RINGFENCE_TRY(store::PutGpu(db, slice));
+  }
+  gpu.state = model::GpuState::kCut;
+  gpu.reason.clear();
+  return store::PutGpu(db, gpu);
 }
 
 // A GPU that is quarantined or dirty is put back to where the node is told to scrub it.
@@ -132,6 +162,8 @@ Status OrderScrub(const Call& call, store::Connection& db, model::Gpu& gpu) {
       }
       RINGFENCE_ASSIGN(gpu, store::GetGpu(db, gpu.uuid));
     }
+  } else if (!gpu.is_slice() && gpu.mig == "on") {
+    RINGFENCE_TRY(TrustCut(call, db, gpu, why));
   } else {
     lease::Dirty(gpu, now, why);
     RINGFENCE_TRY(store::PutGpu(db, gpu));
@@ -217,7 +249,7 @@ void ListTenants(const Call& call, const net::Responder& responder) {
           JsonObject view{{"path", tenant.path.text()},
                           {"kind", std::string(Name(tenant.path.kind()))},
                           {"display_name", tenant.display_name},
-                          {"gpus_leased", lease::GpusHeld(tenant.path, open)}};
+                          {"gpus_leased", GpusOf(lease::MillisHeld(tenant.path, open))}};
           std::optional<std::uint32_t> tightest;
           for (const policy::Quota& quota : policy->QuotasOver(tenant.path)) {
             tightest = std::min(tightest.value_or(quota.gpus_max), quota.gpus_max);

@@ -120,6 +120,15 @@ Status RecordException(const Call& call, store::Connection& db, const model::Lea
   return Core::Record(db, entry);
 }
 
+void NoteSlice(const model::LeaseRequest& request, audit::Entry& entry) {
+  if (!request.profile.empty()) {
+    entry.detail["profile"] = request.profile;
+  }
+  if (request.gpu_memory_bytes != 0) {
+    entry.detail["gpu_memory_bytes"] = static_cast<std::int64_t>(request.gpu_memory_bytes);
+  }
+}
+
 // requested and admitted, each with its entry, in the caller's transaction.
 Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
              const policy::Decision& decision) {
@@ -132,6 +141,7 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
   audit::Entry requested = core.StepEntry(actor, "lease.request", lease);
   Note(decision, requested);
   requested.detail["gpus"] = lease.request.gpus;
+  NoteSlice(lease.request, requested);
   if (lease.request.runtime == model::LeaseRuntime::kBox) {
     requested.detail["program"] = lease.request.command.front().substr(0, 256);
   } else {
@@ -179,6 +189,7 @@ Status RecordRefusal(const Call& call, const model::LeaseRequest& request,
   Note(decision, entry);
   entry.result = "error";
   entry.detail["gpus"] = request.gpus;
+  NoteSlice(request, entry);
   entry.detail["reason"] = error.message.substr(0, 1024);
   return call.core.RecordAlone(entry);
 }

@@ -7,6 +7,7 @@
 #include "image/reference.h"
 #include "lease/life.h"
 #include "lease/neighbours.h"
+#include "lease/slice_placement.h"
 #include "server/proven.h"
 #include "store/proofs.h"
 
@@ -98,34 +99,46 @@ Status BarByNeighbours(Core& core, store::Connection& db, const model::TenantPat
 // Nodes that somebody who waits longer could be placed on, once there is room: were they given to
 // whoever comes later, a large request would wait for ever. One that waits for its own quota keeps
 // nobody from anything.
-std::map<std::string, std::string> KeptNodes(const policy::Policy& policy,
-                                             const std::vector<model::Lease>& open,
-                                             const lease::Fleet& fleet, const std::string& before) {
-  std::map<std::string, std::string> kept;
+// Likewise slices, and whole GPUs and slices do not stand in each other's way.
+void KeepForOthers(const policy::Policy& policy, const std::vector<model::Lease>& open,
+                   const std::string& before, lease::Fleet& fleet) {
   for (const model::Lease& waiting : open) {
     if (waiting.id == before) {
       break;  // the others came later
     }
     if (waiting.state != model::LeaseState::kQueued ||
-        !lease::CheckQuotas(policy, waiting.request.tenant, waiting.request.gpus, open)
+        !lease::CheckQuotas(policy, waiting.request.tenant,
+                            lease::LeastMillis(waiting.request, fleet.gpus), open)
              .has_value()) {
       continue;
     }
+    const std::string why = "it is kept for lease " + waiting.id + ", which waits longer";
     for (const model::Node& node : fleet.nodes) {
       const auto gpus =
           std::count_if(fleet.gpus.begin(), fleet.gpus.end(), [&](const model::Gpu& gpu) {
-            return gpu.node == node.name && gpu.state != model::GpuState::kLost;
+            return gpu.node == node.name && !gpu.is_slice() &&
+                   gpu.state != model::GpuState::kLost && gpu.state != model::GpuState::kCut;
           });
       const bool has_image =
           waiting.image.empty() ||
           std::any_of(node.images.begin(), node.images.end(),
                       [&](const auto& one) { return one.digest == waiting.image; });
-      if (gpus >= static_cast<std::ptrdiff_t>(waiting.request.gpus) && has_image) {
-        kept.emplace(node.name, "it is kept for lease " + waiting.id + ", which waits longer");
+      if (!has_image) {
+        continue;
+      }
+      if (!lease::WantsSlice(waiting.request)) {
+        if (gpus >= static_cast<std::ptrdiff_t>(waiting.request.gpus)) {
+          fleet.kept_nodes.emplace(node.name, why);
+        }
+        continue;
+      }
+      for (const model::Gpu& gpu : fleet.gpus) {
+        if (gpu.node == node.name && lease::IsWanted(waiting.request, gpu)) {
+          fleet.kept.emplace(gpu.uuid, why);
+        }
       }
     }
   }
-  return kept;
 }
 
 }  // namespace
@@ -144,7 +157,8 @@ Result<lease::Placement> PlaceInside(Core& core, store::Connection& db,
     std::erase_if(fleet.nodes, [&](const model::Node& one) { return one.name != node.name; });
   } else {
     RINGFENCE_TRY(FindImage(core, request, fleet, image));
-    RINGFENCE_TRY(lease::CheckQuotas(*policy, request.tenant, request.gpus, open));
+    RINGFENCE_TRY(
+        lease::CheckQuotas(*policy, request.tenant, lease::LeastMillis(request, fleet.gpus), open));
     RINGFENCE_ASSIGN(const auto leaks, store::LeakingNodes(db));
     fleet.barred = lease::LeakingNodes(leaks, request.tenant, open);
   }
@@ -152,11 +166,20 @@ Result<lease::Placement> PlaceInside(Core& core, store::Connection& db,
   if (!request.probe.has_value()) {
     RINGFENCE_TRY(BarByNeighbours(core, db, request.tenant, open, fleet));
     if (request.gpus > 0) {
-      fleet.barred.merge(KeptNodes(*policy, open, fleet, waiting));
+      KeepForOthers(*policy, open, waiting, fleet);
     }
   }
   fleet.earliest_release = lease::EarliestRelease(open);
-  return lease::Place(request.gpus, fleet);
+  if (!lease::WantsSlice(request)) {
+    return lease::Place(request.gpus, fleet);
+  }
+  RINGFENCE_ASSIGN(lease::Placement placement, lease::PlaceSlice({request, *policy, open, fleet}));
+  const auto gpu = std::find_if(fleet.gpus.begin(), fleet.gpus.end(), [&](const model::Gpu& one) {
+    return one.uuid == placement.gpus.front();
+  });
+  RINGFENCE_TRY(
+      lease::CheckQuotas(*policy, request.tenant, lease::MillisOf(*gpu, fleet.gpus), open));
+  return placement;
 }
 
 Status HoldPlace(Core& core, store::Connection& db, model::Lease& lease,
@@ -170,8 +193,17 @@ Status HoldPlace(Core& core, store::Connection& db, model::Lease& lease,
     RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
     lease::Hold(gpu, lease);
     RINGFENCE_TRY(store::PutGpu(db, gpu));
+    if (gpu.is_slice()) {
+      RINGFENCE_ASSIGN(const auto gpus, store::GpusOf(db, gpu.node));
+      lease.slice = {gpu.parent, gpu.profile, gpu.memory_bytes, lease::MillisOf(gpu, gpus)};
+    }
   }
   audit::Entry placed = core.StepEntry({"ringfence", "system", "", ""}, "lease.place", lease);
+  if (lease.slice.has_value()) {
+    placed.detail["parent"] = lease.slice->parent;
+    placed.detail["profile"] = lease.slice->profile;
+    placed.detail["gpu_millis"] = lease.slice->gpu_millis;
+  }
   placed.time = now;  // as in the lease: what it used is counted from here (lease/usage.h)
   return Core::Record(db, placed);
 }

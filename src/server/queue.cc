@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lease/life.h"
+#include "lease/slice_placement.h"
 #include "os/log.h"
 #include "server/placing.h"
 #include "store/queue_records.h"
@@ -95,8 +96,10 @@ Status MayWait(Core& core, store::Connection& db, const model::LeaseRequest& req
   if (!HelpsToWait(why) || request.probe.has_value()) {
     return why;
   }
+  RINGFENCE_ASSIGN(const auto gpus, store::ListGpus(db));
+  const std::uint64_t millis = lease::LeastMillis(request, gpus);
   for (const policy::Quota& quota : core.policy()->QuotasOver(request.tenant)) {
-    if (request.gpus > quota.gpus_max) {
+    if (millis > std::uint64_t{quota.gpus_max} * 1000) {
       return why;  // no waiting makes a quota larger
     }
   }

@@ -65,7 +65,7 @@ Sight SightOf(const Glance& glance, Timestamp now) {
     }
   }
   for (const model::Gpu& gpu : glance.gpus) {
-    if (gpu.state != model::GpuState::kLost) {
+    if (gpu.state != model::GpuState::kLost && !gpu.is_slice()) {
       ++sight.gpus;
       sight.blind += seen.contains(gpu.uuid) ? 0 : 1;
     }

@@ -161,6 +161,10 @@ Status PutGpu(Connection& db, const model::Gpu& gpu) {
              {gpu.uuid, gpu.node, gpu.lease, CanonicalJson(wire::GpuToJson(gpu))}));
 }
 
+Status DropGpu(Connection& db, const std::string& uuid) {
+  return Just(db.Run("DELETE FROM gpus WHERE uuid = $1", {uuid}));
+}
+
 Result<model::Gpu> GetGpu(Connection& db, const std::string& uuid) {
   RINGFENCE_ASSIGN(const auto rows, db.Run("SELECT record FROM gpus WHERE uuid = $1", {uuid}));
   if (rows.empty()) {

@@ -49,6 +49,7 @@ Status PutNode(Connection& db, const model::Node& node);
 Result<model::Node> GetNode(Connection& db, const std::string& name);  // kNotFound
 Result<std::vector<model::Node>> ListNodes(Connection& db);
 Status PutGpu(Connection& db, const model::Gpu& gpu);
+Status DropGpu(Connection& db, const std::string& uuid);
 Result<model::Gpu> GetGpu(Connection& db, const std::string& uuid);  // kNotFound
 Result<std::vector<model::Gpu>> ListGpus(Connection& db);
 Result<std::vector<model::Gpu>> GpusOf(Connection& db, const std::string& node);

@@ -144,6 +144,30 @@ Result<std::optional<Timestamp>> ReadTimeIfGiven(JsonReader& reader, std::string
   return std::optional<Timestamp>(time);
 }
 
+JsonObject SliceToJson(const model::HeldSlice& slice) {
+  return {{"parent", slice.parent},
+          {"profile", slice.profile},
+          {"memory_bytes", static_cast<std::int64_t>(slice.memory_bytes)},
+          {"gpu_millis", static_cast<std::int64_t>(slice.gpu_millis)}};
+}
+
+Result<std::optional<model::HeldSlice>> ReadSlice(JsonReader& reader) {
+  if (!reader.Has("slice")) {
+    return std::optional<model::HeldSlice>();
+  }
+  RINGFENCE_ASSIGN(const Json* const json, reader.Any("slice"));
+  RINGFENCE_ASSIGN(JsonReader fields, JsonReader::Open(*json, reader.Path("slice")));
+  model::HeldSlice slice;
+  RINGFENCE_ASSIGN(slice.parent, fields.String("parent", kIdBytesMax));
+  RINGFENCE_ASSIGN(slice.profile, fields.String("profile", kIdBytesMax));
+  RINGFENCE_ASSIGN(const auto memory, fields.Int("memory_bytes", 0, kIntegerMost));
+  slice.memory_bytes = static_cast<std::uint64_t>(memory);
+  RINGFENCE_ASSIGN(const auto millis, fields.Int("gpu_millis", 1, 1000));
+  slice.gpu_millis = static_cast<std::uint32_t>(millis);
+  RINGFENCE_TRY(fields.Finish());
+  return std::optional<model::HeldSlice>(std::move(slice));
+}
+
 Result<model::LeaseState> ReadState(JsonReader& reader) {
   RINGFENCE_ASSIGN(const std::string text, reader.String("state", 40));
   Result<model::LeaseState> state = model::ParseLeaseState(text);
@@ -250,6 +274,9 @@ Result<model::LeaseRequest> LeaseRequestFromJson(const Json& json, const std::st
   RINGFENCE_ASSIGN(request.tenant, model::TenantPath::Create(tenant));
   RINGFENCE_ASSIGN(const auto gpus, reader.IntOr("gpus", request.gpus, 0, kUint32Most));
   request.gpus = static_cast<std::uint32_t>(gpus);
+  RINGFENCE_ASSIGN(request.profile, reader.StringOr("profile", {}, 2 * model::kProfileBytesMax));
+  RINGFENCE_ASSIGN(const auto gpu_memory, reader.IntOr("gpu_memory_bytes", 0, 0, kIntegerMost));
+  request.gpu_memory_bytes = static_cast<std::uint64_t>(gpu_memory);
   RINGFENCE_ASSIGN(request.probe, ReadProbe(reader));
   RINGFENCE_ASSIGN(const std::string runtime, reader.StringOr("runtime", "box", 40));
   RINGFENCE_ASSIGN(request.runtime, model::ParseLeaseRuntime(runtime));
@@ -290,6 +317,12 @@ JsonObject LeaseRequestToJson(const model::LeaseRequest& request) {
   JsonObject object;
   object["tenant"] = request.tenant.text();
   object["gpus"] = static_cast<std::int64_t>(request.gpus);
+  if (!request.profile.empty()) {
+    object["profile"] = request.profile;
+  }
+  if (request.gpu_memory_bytes != 0) {
+    object["gpu_memory_bytes"] = static_cast<std::int64_t>(request.gpu_memory_bytes);
+  }
   if (request.runtime != model::LeaseRuntime::kBox) {  // older programs know no other
     object["runtime"] = std::string(Name(request.runtime));
   }
@@ -326,6 +359,7 @@ Result<model::Lease> LeaseFromJson(const Json& json) {
   if (reader.Has("gpus")) {
     RINGFENCE_ASSIGN(lease.gpus, reader.Strings("gpus", model::kGpusPerLeaseMax, kIdBytesMax));
   }
+  RINGFENCE_ASSIGN(lease.slice, ReadSlice(reader));
   RINGFENCE_ASSIGN(lease.image, reader.StringOr("image", {}, kIdBytesMax));
   RINGFENCE_ASSIGN(lease.created, ReadTime(reader, "created"));
   RINGFENCE_ASSIGN(lease.updated, ReadTime(reader, "updated"));
@@ -376,6 +410,9 @@ JsonObject LeaseToJson(const model::Lease& lease) {
   object["state"] = std::string(Name(lease.state));
   object["node"] = lease.node;
   object["gpus"] = ToArray(lease.gpus);
+  if (lease.slice.has_value()) {
+    object["slice"] = SliceToJson(*lease.slice);
+  }
   if (!lease.image.empty()) {
     object["image"] = lease.image;
   }

@@ -118,8 +118,37 @@ JsonObject GpuToJson(const model::Gpu& gpu) {
   if (!gpu.fault.empty()) {
     json["fault"] = gpu.fault;
   }
+  if (gpu.is_slice()) {
+    json["parent"] = gpu.parent;
+    json["profile"] = gpu.profile;
+    json["gpu_instance"] = gpu.gpu_instance;
+    json["compute_instance"] = gpu.compute_instance;
+    json["start"] = gpu.start ? Json(*gpu.start) : Json(nullptr);
+  }
   return json;
 }
+
+namespace {
+
+Status ReadSlice(JsonReader& reader, model::Gpu& gpu) {
+  constexpr std::int64_t kInstancesMax = 255;
+  if (!reader.Has("parent")) {
+    return {};
+  }
+  RINGFENCE_ASSIGN(gpu.parent, reader.String("parent"));
+  RINGFENCE_ASSIGN(gpu.profile, reader.String("profile"));
+  RINGFENCE_ASSIGN(const std::int64_t instance, reader.Int("gpu_instance", 0, kInstancesMax));
+  gpu.gpu_instance = static_cast<std::uint32_t>(instance);
+  RINGFENCE_ASSIGN(const std::int64_t compute, reader.Int("compute_instance", 0, kInstancesMax));
+  gpu.compute_instance = static_cast<std::uint32_t>(compute);
+  if (reader.Has("start")) {
+    RINGFENCE_ASSIGN(const std::int64_t start, reader.Int("start", 0, kInstancesMax));
+    gpu.start = static_cast<std::uint32_t>(start);
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<model::Gpu> GpuFromJson(const Json& json) {
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "gpu"));
@@ -151,6 +180,7 @@ Result<model::Gpu> GpuFromJson(const Json& json) {
   RINGFENCE_ASSIGN(const std::int64_t processes, reader.Int("processes", 0, kU32Max));
   gpu.processes = static_cast<std::uint32_t>(processes);
   RINGFENCE_ASSIGN(gpu.simulated, reader.Bool("simulated"));
+  RINGFENCE_TRY(ReadSlice(reader, gpu));
   RINGFENCE_TRY(reader.Finish());
   return gpu;
 }
