@@ -111,7 +111,8 @@ Result<std::set<std::string>> HeldLeases::Recover() {
 os::Holdable HeldLeases::DevicesOf(const gpu::DriverFiles& files) const {
   os::Holdable devices;
   for (const gpu::DeviceNode& node : files.nodes) {
-    if (node.path != "/dev/nvidiactl" && node.path != "/dev/nvidia-uvm") {
+    if (node.path != "/dev/nvidiactl" && node.path != "/dev/nvidia-uvm" &&
+        node.path != "/dev/kfd") {
       devices.devices.insert({node.major, node.minor});
     }
   }
