@@ -118,6 +118,12 @@ JsonObject GpuToJson(const model::Gpu& gpu) {
   if (!gpu.fault.empty()) {
     json["fault"] = gpu.fault;
   }
+  if (gpu.never_run_on_hardware()) {
+    json["vendor"] = gpu.vendor;
+    json["compute_partition"] = gpu.compute_partition;
+    json["memory_partition"] = gpu.memory_partition;
+    json["never_run_on_hardware"] = true;
+  }
   if (gpu.is_slice()) {
     json["parent"] = gpu.parent;
     json["profile"] = gpu.profile;
@@ -180,6 +186,11 @@ Result<model::Gpu> GpuFromJson(const Json& json) {
   RINGFENCE_ASSIGN(const std::int64_t processes, reader.Int("processes", 0, kU32Max));
   gpu.processes = static_cast<std::uint32_t>(processes);
   RINGFENCE_ASSIGN(gpu.simulated, reader.Bool("simulated"));
+  RINGFENCE_ASSIGN(gpu.vendor, reader.StringOr("vendor", "nvidia", 16));
+  RINGFENCE_ASSIGN(gpu.compute_partition, reader.StringOr("compute_partition", "", 16));
+  RINGFENCE_ASSIGN(gpu.memory_partition, reader.StringOr("memory_partition", "", 16));
+  RINGFENCE_ASSIGN([[maybe_unused]] const bool never,
+                   reader.BoolOr("never_run_on_hardware", false));
   RINGFENCE_TRY(ReadSlice(reader, gpu));
   RINGFENCE_TRY(reader.Finish());
   return gpu;
