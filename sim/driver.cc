@@ -125,7 +125,7 @@ int OpenNode(const std::string& path, Use use) {
   return errno == ENXIO ? 0 : errno;
 }
 
-Result<Driver> Driver::Load(const void* symbol) {
+Result<Driver> Driver::Load(const void* symbol, Vendor vendor) {
   Driver driver;
   RINGFENCE_ASSIGN(driver.root, RootOf(symbol));
   if (!driver.Follow()) {
@@ -133,10 +133,19 @@ Result<Driver> Driver::Load(const void* symbol) {
   }
   const std::string folder = IsFolder(driver.root + "/dev") ? driver.root + "/dev" : "/dev";
   driver.devices = folder;
+  if (vendor == Vendor::kAmd) {
+    driver.control_errno = OpenNode(folder + "/kfd");
+    for (const gpu::SimulatedGpu& gpu : driver.scenario.gpus) {
+      if (gpu.is_amd() && OpenNode(folder + "/dri/renderD" + std::to_string(gpu.minor)) == 0) {
+        driver.gpus.push_back(gpu);
+      }
+    }
+    return driver;
+  }
   driver.control_errno = OpenNode(folder + "/nvidiactl");
   driver.uvm_errno = OpenNode(folder + "/nvidia-uvm");
   for (const gpu::SimulatedGpu& gpu : driver.scenario.gpus) {
-    if (driver.control_errno == 0 &&
+    if (!gpu.is_amd() && driver.control_errno == 0 &&
         OpenNode(folder + "/nvidia" + std::to_string(gpu.minor)) == 0) {
       driver.gpus.push_back(gpu);
     }

@@ -24,17 +24,19 @@ int OpenNode(const std::string& path, Use use = Use::kReadWrite);
 // Milliseconds since 1970.
 std::uint64_t NowMs();
 
+enum class Vendor { kNvidia, kAmd };
+
 struct Driver {
   std::string root;
   std::string devices;                  // the folder of the device files
   gpu::Scenario scenario;               // as it is now
   std::uint64_t written_ms = 0;         // when its file was written: where its timelines begin
-  int control_errno = 0;                // of nvidiactl
+  int control_errno = 0;                // of nvidiactl, or kfd
   int uvm_errno = 0;                    // of nvidia-uvm
   std::vector<gpu::SimulatedGpu> gpus;  // those whose device file opens, in order
 
   // Reads the root that the library holding `symbol` was loaded from: <root>/lib/<library>.
-  static Result<Driver> Load(const void* symbol);
+  static Result<Driver> Load(const void* symbol, Vendor vendor = Vendor::kNvidia);
   // The scenario as it is now: its file may have been written again, or a timeline moved on. Looks
   // at most every few milliseconds; true when something changed.
   bool Follow();

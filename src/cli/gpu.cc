@@ -11,6 +11,11 @@
 namespace ringfence::cli {
 namespace {
 
+std::string ModelText(const Json& gpu) {
+  return TextOf(gpu, "model") + (BoolOf(gpu, "simulated") ? " (simulated)" : "") +
+         (BoolOf(gpu, "never_run_on_hardware") ? " (never run on hardware)" : "");
+}
+
 Result<int> List(Invocation& invocation) {
   RINGFENCE_ASSIGN(const std::size_t limit, LimitOf(invocation.parsed, kListMax));
   RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
@@ -28,8 +33,7 @@ Result<int> List(Invocation& invocation) {
   for (const Json& gpu : WithSlices(gpus)) {
     const auto memory = IntOf(gpu, "memory_bytes");
     const bool is_slice = !TextOf(gpu, "parent").empty();
-    table.Add({(is_slice ? "  " : "") + TextOf(gpu, "uuid"), TextOf(gpu, "node"),
-               TextOf(gpu, "model") + (BoolOf(gpu, "simulated") ? " (simulated)" : ""),
+    table.Add({(is_slice ? "  " : "") + TextOf(gpu, "uuid"), TextOf(gpu, "node"), ModelText(gpu),
                memory ? FormatSize(static_cast<std::uint64_t>(*memory)) : "", TextOf(gpu, "state"),
                TextOf(gpu, "tenant"), TextOf(gpu, "lease"), TextOf(gpu, "reason")});
   }
@@ -107,7 +111,7 @@ Result<int> Show(Invocation& invocation) {
   FactList facts;
   facts.Add("GPU", TextOf(gpu, "uuid"));
   facts.Add("Node", TextOf(gpu, "node"));
-  facts.Add("Model", TextOf(gpu, "model") + (BoolOf(gpu, "simulated") ? " (simulated)" : ""));
+  facts.Add("Model", ModelText(gpu));
   if (const std::string parent = TextOf(gpu, "parent"); !parent.empty()) {
     facts.Add("Slice of", parent);
     facts.Add("Profile", TextOf(gpu, "profile"));
@@ -116,7 +120,9 @@ Result<int> Show(Invocation& invocation) {
   facts.Add("State", TextOf(gpu, "state"));
   for (const auto& [label, name] :
        {std::pair("Fault", "fault"), std::pair("Reason", "reason"), std::pair("Tenant", "tenant"),
-        std::pair("Lease", "lease"), std::pair("No readings", "blind")}) {
+        std::pair("Lease", "lease"), std::pair("No readings", "blind"),
+        std::pair("Compute partition", "compute_partition"),
+        std::pair("Memory partition", "memory_partition")}) {
     if (const std::string text = TextOf(gpu, name); !text.empty()) {
       facts.Add(label, text);
     }

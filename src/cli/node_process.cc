@@ -1,5 +1,7 @@
 #include "cli/node_process.h"
 
+#include "gpu/amd_sysfs.h"
+#include "gpu/library.h"
 #include "gpu/simulated_root.h"
 #include "os/file.h"
 #include "os/identity.h"
@@ -18,7 +20,8 @@ Result<std::string> DriverRoot(const Settings& settings) {
     return wanted;
   }
   const std::string& scenario_file = settings.Text(Setting::kNodeScenario);
-  if (scenario_file.empty() && os::Exists("/proc/driver/nvidia/version")) {
+  const bool amd = gpu::HasAmdDriver("/") && gpu::HasLibrary("/", gpu::kAmdSmiName);
+  if (scenario_file.empty() && (os::Exists("/proc/driver/nvidia/version") || amd)) {
     return std::string("/");
   }
   const std::string root = settings.state() + "/node/driver";

@@ -58,6 +58,12 @@ Result<model::Gpu> GpuOf(const Json& json, const std::string& node, bool simulat
                  "gpus.uuid"};
   }
   RINGFENCE_ASSIGN(gpu.model, reader.String("model", 128));
+  RINGFENCE_ASSIGN(gpu.vendor, reader.StringOr("vendor", "nvidia", 16));
+  if (gpu.vendor != "nvidia" && gpu.vendor != "amd") {
+    return Error{Code::kInvalidArgument, "gpus.vendor must be nvidia or amd", {}, "gpus.vendor"};
+  }
+  RINGFENCE_ASSIGN(gpu.compute_partition, reader.StringOr("compute_partition", "", 16));
+  RINGFENCE_ASSIGN(gpu.memory_partition, reader.StringOr("memory_partition", "", 16));
   RINGFENCE_ASSIGN(const std::int64_t index, reader.Int("index", 0, kU32Max));
   gpu.index = static_cast<std::uint32_t>(index);
   RINGFENCE_ASSIGN(const std::int64_t device_minor, reader.Int("minor", 0, kU32Max));

@@ -154,6 +154,11 @@ Status Card::FloorWrite() {
 
 Result<std::uint64_t> Card::ClearOnChip(OnChipScrub& result) {
   const CardFacts& facts = driver_.facts();
+  if (!facts.runs_kernels) {
+    result.multiprocessors = facts.multiprocessors;
+    result.shared_bytes = facts.shared_bytes * facts.multiprocessors;
+    return std::uint64_t{0};
+  }
   RINGFENCE_ASSIGN(const bool registers, driver_.HoldsRegisters());
   auto shared_words = static_cast<std::uint32_t>(facts.block_shared_bytes / sizeof(std::uint32_t));
   auto seed = static_cast<std::uint32_t>(seed_);

@@ -19,6 +19,8 @@ struct CardFacts {
   std::uint64_t shared_bytes = 0;
   std::uint64_t block_shared_bytes = 0;  // of these, what one block can have
   std::uint64_t register_bytes = 0;
+  // Whether kOnChip can be started; without, what is on the chip is out of reach.
+  bool runs_kernels = true;
 };
 
 enum class Kernel { kFill, kCount, kRead, kOnChip };

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "gpu/amd_files.h"
 #include "gpu/library.h"
 #include "gpu/limits.h"
 #include "gpu/scenario.h"
@@ -43,10 +44,6 @@ Result<std::uint32_t> MajorOf(const std::string& devices_path, std::string_view 
 std::string KernelFile(const std::string& driver_root, const std::string& path) {
   const std::string beneath = Beneath(driver_root, path);
   return os::Exists(beneath) ? beneath : "/" + path;
-}
-
-Result<std::uint32_t> MajorIn(const std::string& driver_root, std::string_view driver) {
-  return MajorOf(KernelFile(driver_root, "proc/devices"), driver);
 }
 
 std::string CapabilityOf(const WantedGpu& gpu) {
@@ -176,10 +173,24 @@ Status AddSimulated(DriverFiles& files, const std::string& root,
 
 }  // namespace
 
+Result<std::uint32_t> DriverMajor(const std::string& driver_root, std::string_view driver) {
+  return MajorOf(KernelFile(driver_root, "proc/devices"), driver);
+}
+
 Result<std::vector<DeviceNode>> NodesOf(const std::string& driver_root,
-                                        const std::vector<std::uint32_t>& minors) {
-  RINGFENCE_ASSIGN(const std::uint32_t uvm_major, MajorIn(driver_root, "nvidia-uvm"));
+                                        const std::vector<std::uint32_t>& all) {
   std::vector<DeviceNode> nodes;
+  std::vector<std::uint32_t> minors = all;
+  const auto render = std::stable_partition(
+      minors.begin(), minors.end(), [](std::uint32_t minor) { return !IsRenderMinor(minor); });
+  if (render != minors.end()) {
+    RINGFENCE_ASSIGN(nodes, AmdNodes(driver_root, {render, minors.end()}));
+    minors.erase(render, minors.end());
+    if (minors.empty()) {
+      return nodes;
+    }
+  }
+  RINGFENCE_ASSIGN(const std::uint32_t uvm_major, DriverMajor(driver_root, "nvidia-uvm"));
   for (const std::uint32_t minor : minors) {
     nodes.push_back({"/dev/nvidia" + std::to_string(minor), kNvidiaMajor, minor});
   }
@@ -204,7 +215,7 @@ Result<std::uint32_t> CapMinor(const std::string& driver_root, const std::string
 }
 
 Result<DeviceNode> CapNode(const std::string& driver_root, const std::string& capability) {
-  RINGFENCE_ASSIGN(const std::uint32_t major, MajorIn(driver_root, "nvidia-caps"));
+  RINGFENCE_ASSIGN(const std::uint32_t major, DriverMajor(driver_root, "nvidia-caps"));
   RINGFENCE_ASSIGN(const std::uint32_t minor, CapMinor(driver_root, capability));
   return DeviceNode{"/dev/nvidia-caps/nvidia-cap" + std::to_string(minor), major, minor};
 }
@@ -214,6 +225,10 @@ Result<DriverFiles> FilesFor(const std::string& driver_root, const std::vector<W
   DriverFiles files;
   if (gpus.empty()) {
     return files;
+  }
+  if (std::any_of(gpus.begin(), gpus.end(),
+                  [](const WantedGpu& gpu) { return IsRenderMinor(gpu.minor); })) {
+    return AmdFilesFor(driver_root, gpus);
   }
   RINGFENCE_TRY(AddNodes(files, driver_root, gpus));
   if (IsSimulatedRoot(driver_root)) {

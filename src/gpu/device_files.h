@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -34,6 +35,10 @@ struct DriverFiles {
 // Where a driver lies in the box, whatever its root on the host.
 inline constexpr const char* kBoxDriverRoot = "/run/ringfence/driver";
 
+// AMD's cards go by the minor of their render node, and those begin here; NVIDIA's end long before.
+inline constexpr std::uint32_t kRenderMinorFirst = 128;
+constexpr bool IsRenderMinor(std::uint32_t minor) { return minor >= kRenderMinorFirst; }
+
 // `minors` are the GPUs' device minors, by Gpu::minor, with their UUIDs.
 struct WantedGpu {
   std::string uuid;
@@ -46,6 +51,8 @@ struct WantedGpu {
   };
   std::optional<Slice> slice = {};
 };
+// The major that the kernel gave a driver, by its name in /proc/devices.
+Result<std::uint32_t> DriverMajor(const std::string& driver_root, std::string_view driver);
 // The nodes of whole GPUs and of those that every use of the driver needs.
 Result<std::vector<DeviceNode>> NodesOf(const std::string& driver_root,
                                         const std::vector<std::uint32_t>& minors);

@@ -6,6 +6,9 @@
 #include <iterator>
 
 #include "base/encoding.h"
+#include "gpu/amd_inventory.h"
+#include "gpu/amd_sysfs.h"
+#include "gpu/device_files.h"
 #include "gpu/library.h"
 #include "gpu/limits.h"
 #include "gpu/nvml_session.h"
@@ -289,10 +292,7 @@ Result<std::string> ConfidentialComputing(const nvml::Api& api) {
   return std::string(state.devtools != 0 ? "devtools" : state.feature != 0 ? "on" : "off");
 }
 
-}  // namespace
-
-Result<Inventory> ReadInventory(const std::string& driver_root) {
-  RINGFENCE_ASSIGN(const Library library, Library::Open(driver_root, kNvmlName));
+Result<Inventory> ReadNvidia(const std::string& driver_root, const Library& library) {
   const nvml::Api api = LoadNvml(library);
   RINGFENCE_TRY(RequireFunctions(api, library.path()));
   Inventory inventory;
@@ -328,10 +328,62 @@ Result<Inventory> ReadInventory(const std::string& driver_root) {
                                        ": nvmlDeviceGetHandleByIndex_v2: " + NvmlWords(api, code)};
     }
     RINGFENCE_ASSIGN(Gpu gpu, CardReader(api, device, index).Read());
+    if (IsRenderMinor(gpu.minor)) {
+      return Error{Code::kExhausted, gpu.uuid + ": device minor " + std::to_string(gpu.minor) +
+                                         " is over those that one node may have"};
+    }
     gpu.confidential_computing = confidential;
     RINGFENCE_ASSIGN(std::vector<Gpu> slices, SliceReader(api, device, gpu).Read());
     inventory.gpus.push_back(std::move(gpu));
     std::move(slices.begin(), slices.end(), std::back_inserter(inventory.gpus));
+  }
+  return inventory;
+}
+
+Status AddAmd(const std::string& driver_root, const Library& library, bool alone,
+              Inventory& inventory) {
+  RINGFENCE_ASSIGN(AmdPart part, ReadAmd(driver_root, library));
+  std::uint32_t index = 0;
+  for (const Gpu& gpu : inventory.gpus) {
+    index = std::max(index, gpu.index + 1);
+  }
+  if (index + part.gpus.size() > kGpusMax) {
+    return Error{Code::kExhausted,
+                 "there are more than the " + std::to_string(kGpusMax) + " GPUs of one node"};
+  }
+  for (Gpu& gpu : part.gpus) {
+    gpu.index += index;
+    inventory.gpus.push_back(std::move(gpu));
+  }
+  inventory.simulated = inventory.simulated || part.simulated;
+  if (alone) {
+    inventory.driver_version = part.driver.version;
+    inventory.kernel_driver = "amdgpu " + part.driver.version;
+    inventory.library_path = part.driver.library_path;
+    inventory.library_digest = part.driver.library_digest;
+  }
+  inventory.amd = std::move(part.driver);
+  return {};
+}
+
+}  // namespace
+
+Result<Inventory> ReadInventory(const std::string& driver_root) {
+  const Result<Library> nvml = Library::Open(driver_root, kNvmlName);
+  const Result<Library> amd_smi = Library::Open(driver_root, kAmdSmiName);
+  if (!nvml.has_value() && !amd_smi.has_value()) {
+    return HasAmdDriver(driver_root) ? amd_smi.error() : nvml.error();
+  }
+  const bool choose = nvml.has_value() && amd_smi.has_value();
+  const bool with_nvidia =
+      nvml.has_value() && !(choose && !HasNvidiaDriver(driver_root) && HasAmdDriver(driver_root));
+  const bool with_amd = amd_smi.has_value() && !(choose && !HasAmdDriver(driver_root));
+  Inventory inventory;
+  if (with_nvidia) {
+    RINGFENCE_ASSIGN(inventory, ReadNvidia(driver_root, *nvml));
+  }
+  if (with_amd) {
+    RINGFENCE_TRY(AddAmd(driver_root, *amd_smi, !with_nvidia, inventory));
   }
   return inventory;
 }

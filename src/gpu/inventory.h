@@ -1,6 +1,6 @@
 #pragma once
 
-// What GPUs a driver shows. The only NVML there is in the house is behind this.
+// What GPUs a driver shows. The only NVML and AMD SMI there is in the house is behind this.
 
 #include <cstdint>
 #include <optional>
@@ -27,11 +27,15 @@ struct GpuSlice {
   bool operator==(const GpuSlice&) const = default;
 };
 
+inline constexpr const char* kNvidia = "nvidia";
+inline constexpr const char* kAmd = "amd";
+
 struct Gpu {
+  std::string vendor = kNvidia;
   std::string uuid;           // "GPU-8-4-4-4-12"; "MIG-..." of a slice
   std::string model;          // "NVIDIA H200"
-  std::uint32_t index = 0;    // NVML's
-  std::uint32_t minor = 0;    // /dev/nvidia<minor>
+  std::uint32_t index = 0;    // NVML's; AMD's follow
+  std::uint32_t minor = 0;    // /dev/nvidia<minor>; AMD's /dev/dri/renderD<minor>
   std::string serial;         // may be empty
   std::string pci_address;    // "00000000:00:06.0"
   std::string pci_device_id;  // "233510de"
@@ -44,6 +48,18 @@ struct Gpu {
   std::string confidential_computing;  // "off", "on", "devtools", "unknown"
   std::vector<GpuProcess> processes;
   std::optional<GpuSlice> slice;
+  // Of AMD's, how the card is divided: "SPX", "NPS1"; empty where it cannot be.
+  std::string compute_partition;
+  std::string memory_partition;
+
+  // Everything that is done with it has only ever been tried on a simulated one.
+  bool never_run_on_hardware() const { return vendor == kAmd; }
+};
+
+struct AmdDriver {
+  std::string version;  // of amdgpu
+  std::string library_path;
+  std::string library_digest;  // of libamd_smi.so as opened
 };
 
 struct Inventory {
@@ -54,12 +70,17 @@ struct Inventory {
   std::string kernel_driver;  // first line of <driver_root>/proc/driver/nvidia/version
   std::string library_path;
   std::string library_digest;  // "sha256:..." of libnvidia-ml.so.1 as opened
-  std::vector<Gpu> gpus;       // a GPU that is cut, then its slices
+  std::vector<Gpu> gpus;       // a GPU that is cut, then its slices; AMD's last
+  // Where there are AMD's. On a node with no others the fields above say the same of this driver,
+  // and have no version of CUDA and NVML.
+  std::optional<AmdDriver> amd = {};
 };
 
-// Opens libnvidia-ml.so.1 by its own name beneath `driver_root` ("/" for a real driver) and reads
-// everything once. kNotFound: no driver there. A single failing card is an error naming the card
-// and NVML's own words: an inventory is whole or not at all.
+// Opens libnvidia-ml.so.1 and libamd_smi.so, those that are there, by their own names beneath
+// `driver_root` ("/" for a real driver) and reads everything once. kNotFound: no driver there. A
+// single failing card is an error naming the card and the library's own words: an inventory is
+// whole or not at all. Where both libraries are and the kernel has only one vendor's driver, the
+// other's library is left alone.
 Result<Inventory> ReadInventory(const std::string& driver_root);
 
 Json InventoryToJson(const Inventory& inventory);

@@ -64,6 +64,12 @@ JsonObject GpuToJson(const Gpu& gpu) {
   if (gpu.slice.has_value()) {
     object["slice"] = SliceToJson(*gpu.slice);
   }
+  if (gpu.vendor != kNvidia) {
+    object["vendor"] = gpu.vendor;
+    object["compute_partition"] = gpu.compute_partition;
+    object["memory_partition"] = gpu.memory_partition;
+    object["never_run_on_hardware"] = gpu.never_run_on_hardware();
+  }
   return object;
 }
 
@@ -101,6 +107,27 @@ Result<std::optional<GpuSlice>> ReadSlice(JsonReader& reader) {
   return std::optional<GpuSlice>(std::move(slice));
 }
 
+// Absent for NVIDIA's, as they were before there were others.
+Status ReadVendor(JsonReader& reader, Gpu& gpu) {
+  if (!reader.Has("vendor")) {
+    return {};
+  }
+  RINGFENCE_ASSIGN(gpu.vendor, reader.String("vendor", kTextBytesMax));
+  if (gpu.vendor != kAmd) {
+    return Error{Code::kInvalidArgument, reader.Path("vendor") + " must be " + kAmd,
+                 {}, reader.Path("vendor")};
+  }
+  RINGFENCE_ASSIGN(gpu.compute_partition, reader.String("compute_partition", kTextBytesMax));
+  RINGFENCE_ASSIGN(gpu.memory_partition, reader.String("memory_partition", kTextBytesMax));
+  RINGFENCE_ASSIGN(const bool never, reader.Bool("never_run_on_hardware"));
+  if (never != gpu.never_run_on_hardware()) {
+    return Error{Code::kInvalidArgument,
+                 reader.Path("never_run_on_hardware") + " is not what is known of this vendor",
+                 {}, reader.Path("never_run_on_hardware")};
+  }
+  return {};
+}
+
 Result<Gpu> GpuFromJson(const Json& json, std::size_t index) {
   RINGFENCE_ASSIGN(JsonReader reader,
                    JsonReader::Open(json, "gpus[" + std::to_string(index) + "]"));
@@ -122,6 +149,7 @@ Result<Gpu> GpuFromJson(const Json& json, std::size_t index) {
                    reader.String("confidential_computing", kTextBytesMax));
   RINGFENCE_ASSIGN(gpu.processes, ReadProcesses(reader));
   RINGFENCE_ASSIGN(gpu.slice, ReadSlice(reader));
+  RINGFENCE_TRY(ReadVendor(reader, gpu));
   RINGFENCE_TRY(reader.Finish());
   return gpu;
 }
@@ -133,12 +161,36 @@ Json InventoryToJson(const Inventory& inventory) {
   for (const Gpu& gpu : inventory.gpus) {
     gpus.push_back(GpuToJson(gpu));
   }
-  return JsonObject{
+  JsonObject object{
       {"simulated", inventory.simulated},           {"driver_version", inventory.driver_version},
       {"cuda_version", inventory.cuda_version},     {"nvml_version", inventory.nvml_version},
       {"kernel_driver", inventory.kernel_driver},   {"library_path", inventory.library_path},
       {"library_digest", inventory.library_digest}, {"gpus", std::move(gpus)}};
+  if (inventory.amd.has_value()) {
+    object["amd"] = JsonObject{{"driver_version", inventory.amd->version},
+                               {"library_path", inventory.amd->library_path},
+                               {"library_digest", inventory.amd->library_digest}};
+  }
+  return object;
 }
+
+namespace {
+
+Result<std::optional<AmdDriver>> ReadAmdDriver(JsonReader& reader) {
+  if (!reader.Has("amd")) {
+    return std::optional<AmdDriver>();
+  }
+  RINGFENCE_ASSIGN(const Json* json, reader.Any("amd"));
+  RINGFENCE_ASSIGN(JsonReader inner, JsonReader::Open(*json, reader.Path("amd")));
+  AmdDriver driver;
+  RINGFENCE_ASSIGN(driver.version, inner.String("driver_version", kTextBytesMax));
+  RINGFENCE_ASSIGN(driver.library_path, inner.String("library_path"));
+  RINGFENCE_ASSIGN(driver.library_digest, inner.String("library_digest", kTextBytesMax));
+  RINGFENCE_TRY(inner.Finish());
+  return std::optional(std::move(driver));
+}
+
+}  // namespace
 
 Result<Inventory> InventoryFromJson(const Json& json) {
   RINGFENCE_ASSIGN(JsonReader reader, JsonReader::Open(json));
@@ -155,6 +207,7 @@ Result<Inventory> InventoryFromJson(const Json& json) {
     RINGFENCE_ASSIGN(Gpu gpu, GpuFromJson(*gpus[i], i));
     inventory.gpus.push_back(std::move(gpu));
   }
+  RINGFENCE_ASSIGN(inventory.amd, ReadAmdDriver(reader));
   RINGFENCE_TRY(reader.Finish());
   return inventory;
 }

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -41,12 +43,39 @@ std::vector<std::string> LibraryFolders(const std::string& driver_root) {
                                    "lib64",
                                    "usr/local/nvidia/lib64",
                                    "usr/local/nvidia/lib",
-                                   "run/opengl-driver/lib"};
+                                   "run/opengl-driver/lib",
+                                   "opt/rocm/lib",
+                                   "opt/rocm/lib64"};
   std::vector<std::string> folders;
   for (const char* folder : kFolders) {
     folders.push_back(Beneath(driver_root, folder));
   }
   return folders;
+}
+
+std::string LibraryFile(const std::string& folder, const std::string& name) {
+  if (os::Exists(folder + "/" + name)) {
+    return folder + "/" + name;
+  }
+  const auto names = os::ListDir(folder);
+  if (!names.has_value() || !name.ends_with(".so")) {
+    return {};
+  }
+  std::string best;
+  int best_version = -1;
+  const std::string start = name + ".";
+  for (const std::string& one : *names) {
+    int version = 0;
+    const char* const end = one.data() + one.size();
+    const auto parsed = one.starts_with(start)
+                            ? std::from_chars(one.data() + start.size(), end, version)
+                            : std::from_chars_result{end, std::errc::invalid_argument};
+    if (parsed.ec == std::errc() && parsed.ptr == end && version > best_version) {
+      best = one;
+      best_version = version;
+    }
+  }
+  return best.empty() ? "" : folder + "/" + best;
 }
 
 void Library::Close::operator()(void* handle) const { (void)dlclose(handle); }
@@ -57,8 +86,8 @@ Result<Library> Library::Open(const std::string& driver_root, const std::string&
     candidates.push_back(name);
   }
   for (const std::string& folder : LibraryFolders(driver_root)) {
-    if (os::Exists(folder + "/" + name)) {
-      candidates.push_back(folder + "/" + name);
+    if (std::string file = LibraryFile(folder, name); !file.empty()) {
+      candidates.push_back(std::move(file));
     }
   }
   std::string why = "there is none in the usual folders";
@@ -103,6 +132,16 @@ cuda::Api LoadCuda(const Library& library) {
   RINGFENCE_CUDA_FUNCTIONS(RINGFENCE_LOAD)
 #undef RINGFENCE_LOAD
   return api;
+}
+
+bool HasLibrary(const std::string& driver_root, const std::string& name) {
+  const auto folders = LibraryFolders(driver_root);
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const std::string& folder) { return !LibraryFile(folder, name).empty(); });
+}
+
+bool HasNvidiaDriver(const std::string& driver_root) {
+  return os::Exists(Beneath(driver_root, "proc/driver/nvidia/version"));
 }
 
 Result<std::string> KernelDriver(const std::string& driver_root) {

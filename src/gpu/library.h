@@ -14,6 +14,8 @@ namespace ringfence::gpu {
 
 inline constexpr const char* kNvmlName = "libnvidia-ml.so.1";
 inline constexpr const char* kCudaName = "libcuda.so.1";
+inline constexpr const char* kAmdSmiName = "libamd_smi.so";
+inline constexpr const char* kHipName = "libamdhip64.so";
 // A library that exports this is a stand-in of sim/.
 inline constexpr const char* kSimulatedSymbol = "ringfence_simulated_driver";
 
@@ -21,7 +23,8 @@ inline constexpr const char* kSimulatedSymbol = "ringfence_simulated_driver";
 class Library {
  public:
   // For "/": by its bare name, as any program finds it, then in the usual folders. For any other
-  // root: only beneath it. kNotFound: no such library there.
+  // root: only beneath it. A name without a version stands for the file with the highest one too.
+  // kNotFound: no such library there.
   static Result<Library> Open(const std::string& driver_root, const std::string& name);
 
   void* Find(const char* symbol) const;
@@ -45,7 +48,12 @@ cuda::Api LoadCuda(const Library& library);
 
 // Where a driver's libraries may lie, beneath its root, in order of trial.
 std::vector<std::string> LibraryFolders(const std::string& driver_root);
+// The file of a library in one of them; empty: there is none.
+std::string LibraryFile(const std::string& folder, const std::string& name);
 
+// Whether one of the folders has it; it is not opened.
+bool HasLibrary(const std::string& driver_root, const std::string& name);
+bool HasNvidiaDriver(const std::string& driver_root);
 // First line of <driver_root>/proc/driver/nvidia/version.
 Result<std::string> KernelDriver(const std::string& driver_root);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <set>
+#include <tuple>
 
 #include "base/json.h"
 
@@ -124,9 +125,49 @@ Result<std::uint32_t> ReadNumber(JsonReader& reader, const char* name, std::int6
   return static_cast<std::uint32_t>(number);
 }
 
-Status ReadNames(JsonReader& reader, SimulatedGpu& gpu, unsigned index,
+// What a GPU says of itself where its scenario does not.
+struct Usual {
+  const char* vendor;
+  const char* model;
+  const char* pci_device_id;
+  const char* pci_subsystem_id;
+  const char* vbios;
+  const char* compute_partition;
+  const char* memory_partition;
+  std::uint32_t minor;  // of the first
+  std::int64_t minor_most;
+};
+constexpr Usual kUsual[] = {
+    {"nvidia", "NVIDIA H200", "233510DE", "18BF10DE", "96.00.A5.00.1A", "", "", 0, 127},
+    {"amd", "AMD Instinct MI300X", "74A11002", "74A11002", "113-M3000100-102", "SPX", "NPS1", 128,
+     254},
+};
+
+Result<const Usual*> ReadVendor(JsonReader& reader, SimulatedGpu& gpu) {
+  RINGFENCE_ASSIGN(gpu.vendor, reader.StringOr("vendor", "nvidia", 16));
+  for (const Usual& usual : kUsual) {
+    if (gpu.vendor == usual.vendor) {
+      return &usual;
+    }
+  }
+  return Wrong(reader.Path("vendor"), "nvidia or amd");
+}
+
+Status ReadPartitions(JsonReader& reader, SimulatedGpu& gpu, const Usual& usual) {
+  for (const auto& [name, fallback, into] :
+       {std::tuple{"compute_partition", usual.compute_partition, &gpu.compute_partition},
+        std::tuple{"memory_partition", usual.memory_partition, &gpu.memory_partition}}) {
+    RINGFENCE_ASSIGN(*into, reader.StringOr(name, fallback, 15));
+    if (!into->empty() && !gpu.is_amd()) {
+      return Wrong(reader.Path(name), "of a GPU with \"vendor\": \"amd\"");
+    }
+  }
+  return {};
+}
+
+Status ReadNames(JsonReader& reader, SimulatedGpu& gpu, const Usual& usual, unsigned index,
                  const std::string& driver_version) {
-  RINGFENCE_ASSIGN(gpu.model, reader.StringOr("model", "NVIDIA H200", 63));
+  RINGFENCE_ASSIGN(gpu.model, reader.StringOr("model", usual.model, 63));
   RINGFENCE_ASSIGN(gpu.uuid,
                    reader.StringOr("uuid", Format("GPU-00000000-0000-4000-8000-%012x", index + 1)));
   if (!HasShape(gpu.uuid, "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", false)) {
@@ -138,11 +179,13 @@ Status ReadNames(JsonReader& reader, SimulatedGpu& gpu, unsigned index,
   if (!HasShape(gpu.pci_address, "xxxxxxxx:xx:xx.0", true)) {
     return Wrong(reader.Path("pci_address"), "of the form 00000000:0F:00.0");
   }
-  RINGFENCE_ASSIGN(gpu.pci_device_id, ReadId(reader, "pci_device_id", "233510DE"));
-  RINGFENCE_ASSIGN(gpu.pci_subsystem_id, ReadId(reader, "pci_subsystem_id", "18BF10DE"));
-  RINGFENCE_ASSIGN(gpu.vbios, reader.StringOr("vbios", "96.00.A5.00.1A", 31));
-  RINGFENCE_ASSIGN(gpu.gsp_firmware, reader.StringOr("gsp_firmware", driver_version, 63));
-  return {};
+  RINGFENCE_ASSIGN(gpu.pci_device_id, ReadId(reader, "pci_device_id", usual.pci_device_id));
+  RINGFENCE_ASSIGN(gpu.pci_subsystem_id,
+                   ReadId(reader, "pci_subsystem_id", usual.pci_subsystem_id));
+  RINGFENCE_ASSIGN(gpu.vbios, reader.StringOr("vbios", usual.vbios, 31));
+  RINGFENCE_ASSIGN(gpu.gsp_firmware,
+                   reader.StringOr("gsp_firmware", gpu.is_amd() ? "" : driver_version, 63));
+  return ReadPartitions(reader, gpu, usual);
 }
 
 Status ReadKernels(JsonReader& reader, SimulatedGpu& gpu) {
@@ -164,8 +207,12 @@ Result<SimulatedGpu> ReadGpu(const Json& value, unsigned index, const std::strin
                    JsonReader::Open(value, "gpus[" + std::to_string(index) + "]"));
   const JsonObject& object = *value.if_object();
   SimulatedGpu gpu;
-  RINGFENCE_TRY(ReadNames(reader, gpu, index, driver_version));
-  RINGFENCE_ASSIGN(gpu.minor, ReadNumber(reader, "minor", index, 254));
+  RINGFENCE_ASSIGN(const Usual* usual, ReadVendor(reader, gpu));
+  RINGFENCE_TRY(ReadNames(reader, gpu, *usual, index, driver_version));
+  RINGFENCE_ASSIGN(gpu.minor, ReadNumber(reader, "minor", usual->minor + index, usual->minor_most));
+  if (gpu.minor < usual->minor) {
+    return Wrong(reader.Path("minor"), "from 128 on for a render node");
+  }
   RINGFENCE_ASSIGN(const std::int64_t memory, reader.IntOr("memory_mib", 64, 2, kMemoryMibMax));
   RINGFENCE_ASSIGN(const std::int64_t reserved, reader.IntOr("reserved_mib", 1, 0, memory - 1));
   gpu.memory_mib = static_cast<std::uint64_t>(memory);
@@ -243,7 +290,10 @@ JsonObject GpuToJson(const SimulatedGpu& gpu) {
     bad.push_back(JsonObject{
         {"offset", byte.offset}, {"and", unsigned{byte.and_mask}}, {"or", unsigned{byte.or_mask}}});
   }
-  JsonObject json{{"model", gpu.model},
+  JsonObject json{{"vendor", gpu.vendor},
+                  {"compute_partition", gpu.compute_partition},
+                  {"memory_partition", gpu.memory_partition},
+                  {"model", gpu.model},
                   {"uuid", gpu.uuid},
                   {"serial", gpu.serial},
                   {"pci_address", gpu.pci_address},
@@ -285,6 +335,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
   RINGFENCE_ASSIGN(JsonReader reader, JsonReader::Open(document));
   Scenario scenario;
   RINGFENCE_ASSIGN(scenario.driver_version, reader.StringOr("driver_version", "580.159.04", 63));
+  RINGFENCE_ASSIGN(scenario.amdgpu_version, reader.StringOr("amdgpu_version", "6.12.12", 63));
   RINGFENCE_ASSIGN(scenario.cuda_version, ReadCudaVersion(reader));
   RINGFENCE_ASSIGN(
       scenario.nvml_version,
@@ -322,6 +373,7 @@ std::string ScenarioToJson(const Scenario& scenario) {
   const int version = scenario.cuda_version;
   return CanonicalJson(JsonObject{
       {"driver_version", scenario.driver_version},
+      {"amdgpu_version", scenario.amdgpu_version},
       {"cuda_version", std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10)},
       {"nvml_version", scenario.nvml_version},
       {"confidential_computing", scenario.confidential_computing.value_or("unsupported")},
@@ -337,7 +389,27 @@ std::string ProcName(const std::string& pci_address) {
   return name;
 }
 
+bool Scenario::has_amd() const {
+  return std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.is_amd(); });
+}
+
+bool Scenario::has_nvidia() const {
+  return gpus.empty() ||
+         std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return !gpu.is_amd(); });
+}
+
+std::string AmdFolder(const std::string& root, const SimulatedGpu& gpu) {
+  return root + "/sys/bus/pci/devices/" + ProcName(gpu.pci_address);
+}
+
+std::string AmdNodeFolder(const std::string& root, const SimulatedGpu& gpu) {
+  return root + "/sys/class/kfd/kfd/topology/nodes/" + std::to_string(gpu.minor);
+}
+
 std::string InformationPath(const std::string& root, const SimulatedGpu& gpu) {
+  if (gpu.is_amd()) {
+    return AmdFolder(root, gpu) + "/uevent";
+  }
   if (gpu.slice.has_value()) {
     return MigInstanceFolder(root, gpu.slice->parent, gpu.slice->gpu_instance) + "/information";
   }

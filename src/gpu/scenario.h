@@ -37,6 +37,7 @@ struct BadByte {
 };
 
 struct SimulatedGpu {
+  std::string vendor = "nvidia";  // or "amd"
   std::string model;
   std::string uuid;
   std::string serial;
@@ -70,6 +71,9 @@ struct SimulatedGpu {
   std::uint32_t hidden_multiprocessors = 0;  // that no block is put on
   bool kernels_spill = false;                // the driver's compiler finds too few registers
   bool mig_lies = false;                     // reports places for instances that it does not have
+  // Of AMD's; empty: cannot be divided.
+  std::string compute_partition;
+  std::string memory_partition;
 
   // Of a MIG device, which is a GPU of its own to CUDA; no scenario says these.
   struct Slice {
@@ -80,18 +84,23 @@ struct SimulatedGpu {
   };
   std::optional<Slice> slice = {};
 
+  bool is_amd() const { return vendor == "amd"; }
   std::uint64_t memory_bytes() const { return memory_mib << 20U; }
   std::uint64_t usable_bytes() const { return (memory_mib - reserved_mib) << 20U; }
 };
 
 struct Scenario {
   std::string driver_version;
+  std::string amdgpu_version;
   int cuda_version = 0;  // 13000
   std::string nvml_version;
   std::optional<std::string> confidential_computing;  // "off", "on", "devtools"; none: unsupported
   FailureSwitches cuda_failures;                      // of functions that name no GPU too
   FailureSwitches nvml_failures;
   std::vector<SimulatedGpu> gpus;  // in order of PCI address
+
+  bool has_amd() const;
+  bool has_nvidia() const;  // with no GPUs at all too
 };
 
 // Errors name the field ("gpus[2].memory_mib").
@@ -101,9 +110,13 @@ std::string ScenarioToJson(const Scenario& scenario);
 
 // "0000:0f:00.0": the GPU's folder in /proc/driver/nvidia/gpus.
 std::string ProcName(const std::string& pci_address);
-// Its `information` file beneath a driver root. Processes with a context on a simulated GPU hold
-// record locks on it (sim/memory.h).
+// Its `information` file beneath a driver root, of AMD's the `uevent` in /sys. Processes with a
+// context on a simulated GPU hold record locks on it (sim/memory.h).
 std::string InformationPath(const std::string& root, const SimulatedGpu& gpu);
+// "sys/bus/pci/devices/0000:0f:00.0", beneath a root: what the kernel says of one of AMD's.
+std::string AmdFolder(const std::string& root, const SimulatedGpu& gpu);
+// Its place in the compute driver's topology.
+std::string AmdNodeFolder(const std::string& root, const SimulatedGpu& gpu);
 std::string MemoryPath(const std::string& root, const std::string& uuid);
 std::string MemoryPath(const std::string& root, const SimulatedGpu& gpu);
 // What its MIG mode and instances are, and the instances' own files: `state`, gi<N>/.

@@ -9,6 +9,7 @@
 #include "crypto/random.h"
 #include "gpu/card.h"
 #include "gpu/cuda_driver.h"
+#include "gpu/hip_scrub.h"
 #include "gpu/inventory.h"
 #include "gpu/kernel_image.h"
 #include "gpu/library.h"
@@ -51,6 +52,16 @@ Result<std::vector<Gpu>> FindWanted(const Inventory& inventory,
       return Error{Code::kFailedPrecondition, uuid +
                                                   " is in MIG mode: a scrub of the whole card "
                                                   "cannot reach its instances"};
+    }
+    if (!found->compute_partition.empty() && found->compute_partition != "SPX") {
+      return Error{Code::kFailedPrecondition,
+                   uuid + " is divided (" + found->compute_partition +
+                       "): a scrub of the whole card cannot reach its partitions",
+                   "amd-smi set --compute-partition SPX"};
+    }
+    if (!wanted.empty() && wanted.front().vendor != found->vendor) {
+      return Error{Code::kInvalidArgument, uuid + " and " + wanted.front().uuid +
+                                               " are of two vendors: scrub them one by one"};
     }
     wanted.push_back(*found);
   }
@@ -192,6 +203,9 @@ void Account(const ScrubResult& result, ScrubReport& report) {
         " of " + std::to_string(chip.multiprocessors) + " multiprocessors, which ran no kernel");
   }
   // Each pass streams all of the memory through it, in one direction.
+  if (chip.l2_bytes == 0) {
+    return;
+  }
   if (result.reached_bytes / kDisplacedTimes >= chip.l2_bytes) {
     report.covered.push_back(result.uuid + ": " + bytes(chip.l2_bytes) +
                              "L2 cache, displaced by the passes and not read back by itself");
@@ -201,17 +215,12 @@ void Account(const ScrubResult& result, ScrubReport& report) {
   }
 }
 
-}  // namespace
-
-Result<ScrubReport> Scrub(const std::string& driver_root, const std::vector<std::string>& uuids) {
-  RINGFENCE_ASSIGN(const Inventory inventory, ReadInventory(driver_root));
-  RINGFENCE_ASSIGN(const std::vector<Gpu> wanted, FindWanted(inventory, uuids));
+Status ScrubThroughCuda(const std::string& driver_root, const std::vector<Gpu>& gpus,
+                        const ScrubOne& scrub, ScrubReport& report) {
   RINGFENCE_ASSIGN(const Library library, Library::Open(driver_root, kCudaName));
   const cuda::Api api = LoadCuda(library);
   RINGFENCE_TRY(CheckCuda(api, library.path()));
-  ScrubReport report;
-  report.simulated = library.simulated() || inventory.simulated;
-  report.kernel_driver = inventory.kernel_driver;
+  report.simulated = report.simulated || library.simulated();
   RINGFENCE_ASSIGN(report.library_digest, library.FileDigest());
   if (const auto code = api.cuInit(0); code != cuda::kSuccess) {
     return Error{Code::kUnavailable, "cuInit: " + CudaWords(api, code)};
@@ -221,19 +230,38 @@ Result<ScrubReport> Scrub(const std::string& driver_root, const std::vector<std:
     return Error{Code::kUnavailable, "cuDriverGetVersion: " + CudaWords(api, code)};
   }
   report.driver_version = CudaVersionText(version);
-  const Bytes seed = crypto::RandomBytes(sizeof(std::uint64_t));
   report.kernels_digest = KernelDigest();
-  report.pattern = "16-byte vectors by place and seed " + Hex(seed) + ", then zeros";
-  for (const Gpu& gpu : wanted) {
+  for (const Gpu& gpu : gpus) {
     RINGFENCE_ASSIGN(const cuda::Device device, FindDevice(api, gpu.uuid));
     CudaDriver driver(api, gpu.uuid, device);
-    RINGFENCE_ASSIGN(ScrubResult result, ScrubCard(driver, gpu, GetBigEndian<std::uint64_t>(seed)));
-    Account(result, report);
-    report.gpus.push_back(std::move(result));
+    RINGFENCE_TRY(scrub(driver, gpu));
   }
   report.not_covered.emplace_back(
       "constant, instruction and texture caches, the rest of L1, uniform registers, and memory of "
       "firmware, copy and video engines, of every card");
+  return {};
+}
+
+}  // namespace
+
+Result<ScrubReport> Scrub(const std::string& driver_root, const std::vector<std::string>& uuids) {
+  RINGFENCE_ASSIGN(const Inventory inventory, ReadInventory(driver_root));
+  RINGFENCE_ASSIGN(const std::vector<Gpu> wanted, FindWanted(inventory, uuids));
+  const bool amd = wanted.front().vendor == kAmd;
+  ScrubReport report;
+  report.simulated = inventory.simulated;
+  report.kernel_driver = amd ? "amdgpu " + inventory.amd->version : inventory.kernel_driver;
+  report.kernels_digest = "none: done by the host";
+  const Bytes seed = crypto::RandomBytes(sizeof(std::uint64_t));
+  report.pattern = "16-byte vectors by place and seed " + Hex(seed) + ", then zeros";
+  const auto scrub = [&](CardDriver& driver, const Gpu& gpu) -> Status {
+    RINGFENCE_ASSIGN(ScrubResult result, ScrubCard(driver, gpu, GetBigEndian<std::uint64_t>(seed)));
+    Account(result, report);
+    report.gpus.push_back(std::move(result));
+    return {};
+  };
+  RINGFENCE_TRY(amd ? ScrubThroughHip(driver_root, wanted, scrub, report)
+                    : ScrubThroughCuda(driver_root, wanted, scrub, report));
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "base/encoding.h"
 #include "base/json.h"
@@ -11,6 +12,7 @@
 #include "gpu/library.h"
 #include "gpu/mig_layout.h"
 #include "gpu/scenario.h"
+#include "gpu/simulated_amd.h"
 #include "os/file.h"
 
 namespace ringfence::gpu {
@@ -82,6 +84,7 @@ constexpr std::string_view kParams =
 
 constexpr std::string_view kDevices =
     "Character devices:\n195 nvidia\n195 nvidiactl\n238 nvidia-uvm\n241 nvidia-caps\n";
+constexpr std::string_view kAmdDevices = "226 drm\n234 kfd\n";
 
 // Which capability has which minor, for every instance that a GPU could have: the driver lists
 // them all from the start.
@@ -89,6 +92,9 @@ std::string MigMinors(const Scenario& scenario) {
   std::string text = "config " + std::to_string(kMigConfigMinor) + "\nmonitor " +
                      std::to_string(kMigMonitorMinor) + "\n";
   for (const SimulatedGpu& gpu : scenario.gpus) {
+    if (gpu.is_amd()) {
+      continue;
+    }
     for (std::uint32_t gi = 0; gi < kMigGpuInstancesMax; ++gi) {
       const std::string name = "gpu" + std::to_string(gpu.minor) + "/gi" + std::to_string(gi);
       const auto line = [&](const std::string& what, std::optional<std::uint32_t> ci) {
@@ -106,8 +112,15 @@ std::string MigMinors(const Scenario& scenario) {
 
 Status PutProc(const std::string& root, const Scenario& scenario) {
   const std::string nvidia = root + "/proc/driver/nvidia";
+  RINGFENCE_TRY(os::MakeDirs(root + "/proc"));
+  RINGFENCE_TRY(PutFile(
+      root + "/proc/devices",
+      std::string(kDevices) + std::string(scenario.has_amd() ? kAmdDevices : std::string_view()),
+      0644));
+  if (!scenario.has_nvidia()) {
+    return os::RemoveTree(root + "/proc/driver");
+  }
   RINGFENCE_TRY(os::MakeDirs(nvidia + "/gpus"));
-  RINGFENCE_TRY(PutFile(root + "/proc/devices", kDevices, 0644));
   RINGFENCE_TRY(PutFile(nvidia + "/version",
                         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " +
                             scenario.driver_version + "  Release Build  (simulated)\n",
@@ -116,6 +129,9 @@ Status PutProc(const std::string& root, const Scenario& scenario) {
   RINGFENCE_TRY(os::MakeDirs(root + "/proc/driver/nvidia-caps"));
   RINGFENCE_TRY(PutFile(root + "/proc/driver/nvidia-caps/mig-minors", MigMinors(scenario), 0644));
   for (const SimulatedGpu& gpu : scenario.gpus) {
+    if (gpu.is_amd()) {
+      continue;
+    }
     RINGFENCE_TRY(os::MakeDirs(nvidia + "/gpus/" + ProcName(gpu.pci_address)));
     RINGFENCE_TRY(PutFile(InformationPath(root, gpu), Information(gpu), 0644));
   }
@@ -124,13 +140,19 @@ Status PutProc(const std::string& root, const Scenario& scenario) {
 
 Status PutDeviceFiles(const std::string& root, const Scenario& scenario) {
   RINGFENCE_TRY(os::MakeDirs(root + "/dev"));
-  std::vector<std::string> wanted = {"nvidiactl", "nvidia-uvm"};
+  std::vector<std::string> wanted;
+  if (scenario.has_nvidia()) {
+    wanted = {"nvidiactl", "nvidia-uvm"};
+  }
   for (const SimulatedGpu& gpu : scenario.gpus) {
-    wanted.push_back("nvidia" + std::to_string(gpu.minor));
+    if (!gpu.is_amd()) {
+      wanted.push_back("nvidia" + std::to_string(gpu.minor));
+    }
   }
   RINGFENCE_ASSIGN(const auto names, os::ListDir(root + "/dev"));
   for (const std::string& name : names) {
-    if (name != "nvidia-caps" && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) {
+    if (name != "nvidia-caps" && name != "dri" &&
+        std::find(wanted.begin(), wanted.end(), name) == wanted.end()) {
       RINGFENCE_TRY(os::RemoveFile(root + "/dev/" + name));
     }
   }
@@ -228,13 +250,19 @@ Status MakeSimulatedRoot(const std::string& root, const std::string& sim_library
                         "This driver and its GPUs are simulated. Nothing here says anything about "
                         "real hardware.\n",
                         0644));
-  RINGFENCE_TRY(PutLibrary(sim_library_folder, root + "/lib", kNvmlName));
-  RINGFENCE_TRY(PutLibrary(sim_library_folder, root + "/lib", kCudaName));
+  for (const auto& [name, wanted] : {std::pair{kNvmlName, scenario->has_nvidia()},
+                                     {kCudaName, scenario->has_nvidia()},
+                                     {kAmdSmiName, scenario->has_amd()},
+                                     {kHipName, scenario->has_amd()}}) {
+    RINGFENCE_TRY(wanted ? PutLibrary(sim_library_folder, root + "/lib", name)
+                         : os::RemoveTree(root + "/lib/" + name));
+  }
   for (const SimulatedGpu& gpu : scenario->gpus) {
     RINGFENCE_TRY(PutMemory(MemoryPath(root, gpu.uuid), gpu.memory_bytes()));
   }
   RINGFENCE_TRY(PutProc(root, *scenario));
   RINGFENCE_TRY(PutDeviceFiles(root, *scenario));
+  RINGFENCE_TRY(PutSimulatedAmd(root, *scenario));
   for (const SimulatedGpu& gpu : scenario->gpus) {
     RINGFENCE_TRY(PutSlices(root, gpu));
   }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <memory>
 
+#include "gpu/amd_sysfs.h"
 #include "gpu/scenario.h"
 #include "gpu/simulated_root.h"
 #include "os/file.h"
@@ -60,6 +61,8 @@ std::vector<std::uint32_t> MinorsBeneath(const std::string& driver_root) {
       minors.push_back(minor);
     }
   }
+  const std::vector<std::uint32_t> amd = gpu::AmdMinors(driver_root);
+  minors.insert(minors.end(), amd.begin(), amd.end());
   return minors;
 }
 
@@ -82,6 +85,7 @@ Status MakeDev(const WorkerTask& task, unsigned uid) {
     RINGFENCE_TRY(os::MakeNode(one.path, node));
   }
   RINGFENCE_TRY(MakeCapsFolder("/dev/nvidia-caps"));
+  RINGFENCE_TRY(MakeCapsFolder("/dev/dri"));
   for (const gpu::DeviceNode& one : task.nodes) {
     os::NodeOptions node;
     node.major = one.major;
@@ -106,6 +110,7 @@ Status MakeDriverRoot(const WorkerPlace& place, const WorkerTask& task) {
   }
   RINGFENCE_TRY(os::MountTmpfs(inside + "/dev", {kDevBytesMax, 0755, false, false}));
   RINGFENCE_TRY(MakeCapsFolder(inside + "/dev/nvidia-caps"));
+  RINGFENCE_TRY(MakeCapsFolder(inside + "/dev/dri"));
   for (const std::string& name : task.stand_ins) {
     const std::string path = inside + "/dev/" + name;
     RINGFENCE_TRY(os::WriteFile(path, {}, 0600));
@@ -121,7 +126,7 @@ os::LandlockRules Rules(const WorkerPlace& place, const WorkerTask& task) {
   };
   for (const char* path :
        {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
-        "/etc/alternatives", "/etc/localtime", "/proc", "/sys", "/dev"}) {
+        "/etc/alternatives", "/etc/localtime", "/proc", "/sys", "/dev", "/opt/rocm"}) {
     add(path, os::PathUse::kRead);
   }
   // Executing is allowed for the worker itself and the loader it needs, for nothing else.

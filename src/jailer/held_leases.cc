@@ -117,7 +117,7 @@ os::Holdable HeldLeases::DevicesOf(const gpu::DriverFiles& files) const {
                   [](const gpu::DeviceNode& node) { return node.path.starts_with(kCapabilities); });
   for (const gpu::DeviceNode& node : files.nodes) {
     if (node.path != "/dev/nvidiactl" && node.path != "/dev/nvidia-uvm" &&
-        (!of_slice || node.path.starts_with(kCapabilities))) {
+        node.path != "/dev/kfd" && (!of_slice || node.path.starts_with(kCapabilities))) {
       devices.devices.insert({node.major, node.minor});
     }
   }

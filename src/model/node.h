@@ -79,6 +79,9 @@ struct Gpu {
   std::string confidential_computing = "unknown";
   std::uint32_t processes = 0;
   bool simulated = false;
+  std::string vendor = "nvidia";  // or "amd"
+  std::string compute_partition;  // of AMD's: "SPX"
+  std::string memory_partition;   // of AMD's: "NPS1"
   // Of a slice, whose memory_bytes are its own and whose index and minor are its GPU's:
   std::string parent;   // UUID of the GPU that it is cut from; empty: a whole GPU
   std::string profile;  // "1g.18gb"
@@ -86,6 +89,8 @@ struct Gpu {
   std::uint32_t compute_instance = 0;
   std::optional<std::uint32_t> start;  // first memory slice, where the driver says it
 
+  // What is done with AMD's has only ever been tried on simulated ones.
+  bool never_run_on_hardware() const { return vendor == "amd"; }
   bool is_slice() const { return !parent.empty(); }
 };
 

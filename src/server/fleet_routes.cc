@@ -68,6 +68,12 @@ JsonObject ViewOf(const model::Gpu& gpu) {
       view[boost::json::string_view(name.data(), name.size())] = value;
     }
   };
+  if (gpu.never_run_on_hardware()) {
+    view["vendor"] = gpu.vendor;
+    view["compute_partition"] = gpu.compute_partition;
+    view["memory_partition"] = gpu.memory_partition;
+    view["never_run_on_hardware"] = true;
+  }
   if (gpu.is_slice()) {
     view["parent"] = gpu.parent;
     view["profile"] = gpu.profile;

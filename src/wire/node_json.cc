@@ -121,6 +121,12 @@ JsonObject GpuToJson(const model::Gpu& gpu) {
   if (!gpu.board.empty()) {
     json["board"] = gpu.board;
   }
+  if (gpu.never_run_on_hardware()) {
+    json["vendor"] = gpu.vendor;
+    json["compute_partition"] = gpu.compute_partition;
+    json["memory_partition"] = gpu.memory_partition;
+    json["never_run_on_hardware"] = true;
+  }
   if (gpu.is_slice()) {
     json["parent"] = gpu.parent;
     json["profile"] = gpu.profile;
@@ -184,6 +190,11 @@ Result<model::Gpu> GpuFromJson(const Json& json) {
   gpu.processes = static_cast<std::uint32_t>(processes);
   RINGFENCE_ASSIGN(gpu.simulated, reader.Bool("simulated"));
   RINGFENCE_ASSIGN(gpu.board, reader.StringOr("board", "", 64));
+  RINGFENCE_ASSIGN(gpu.vendor, reader.StringOr("vendor", "nvidia", 16));
+  RINGFENCE_ASSIGN(gpu.compute_partition, reader.StringOr("compute_partition", "", 16));
+  RINGFENCE_ASSIGN(gpu.memory_partition, reader.StringOr("memory_partition", "", 16));
+  RINGFENCE_ASSIGN([[maybe_unused]] const bool never,
+                   reader.BoolOr("never_run_on_hardware", false));
   RINGFENCE_TRY(ReadSlice(reader, gpu));
   RINGFENCE_TRY(reader.Finish());
   return gpu;
