@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
 
 #include "base/check.h"
@@ -26,9 +27,11 @@ void Put(std::string& to, Unsigned value) {
 
 // Where the 0 is that stands for the number.
 std::size_t NumberPlace(std::string_view json) {
-  const std::size_t at = json.find(kUnnumbered);
-  RINGFENCE_CHECK(at != std::string_view::npos);
-  return at + kUnnumbered.size() - 1;
+  // find() would stop at each quotation mark.
+  const void* const at = memmem(json.data(), json.size(), kUnnumbered.data(), kUnnumbered.size());
+  RINGFENCE_CHECK(at != nullptr);
+  return static_cast<std::size_t>(static_cast<const char*>(at) - json.data()) + kUnnumbered.size() -
+         1;
 }
 
 class Reader {
