@@ -197,6 +197,18 @@ void HideLease(const Call& call, model::Gpu& gpu) {
   }
 }
 
+// Whether somebody has a slice of it whom the caller may not see.
+Result<bool> HasHiddenSlice(const Call& call, store::Connection& db, const model::Gpu& gpu) {
+  RINGFENCE_ASSIGN(auto others, store::GpusOf(db, gpu.node));
+  return std::any_of(others.begin(), others.end(), [&](model::Gpu& slice) {
+    if (slice.parent != gpu.uuid || slice.lease.empty()) {
+      return false;
+    }
+    HideLease(call, slice);
+    return slice.lease.empty();
+  });
+}
+
 // What the GPU said last, as the node told it; absent when it said nothing.
 Status AddReading(const Call& call, store::Connection& db, const model::Gpu& gpu,
                   JsonObject& view) {
@@ -208,7 +220,8 @@ Status AddReading(const Call& call, store::Connection& db, const model::Gpu& gpu
     if (reading.uuid != gpu.uuid) {
       continue;
     }
-    if (gpu.lease.empty() && gpu.state == model::GpuState::kLeased) {
+    RINGFENCE_ASSIGN(const bool hidden, HasHiddenSlice(call, db, gpu));
+    if (hidden || (gpu.lease.empty() && gpu.state == model::GpuState::kLeased)) {
       break;  // how busy another tenant's GPU is tells what it does there
     }
     view["reading"] = gpu::ReadingToJson(reading);

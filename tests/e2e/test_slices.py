@@ -169,6 +169,9 @@ def test_two_tenants_on_one_gpu(ringfence, developer):
     assert by_device_rules(second.id, [*own, *others], ringfence.state) == ["EPERM"] * 2 + ["ENXIO"] * 2
     picture = ringfence.ok("gpu", "map")
     assert "[||||] (AA) (BB) (..)" in picture, picture
+    # How busy a GPU is that others share is nobody's to read who may not see them.
+    wait_until(lambda: "reading" in ringfence.json("gpu", "show", CUT), "a reading")
+    assert "reading" not in ringfence.json("gpu", "show", CUT, token=developer)
 
     # A third slice of this size is not there; what is said is precise.
     refused = ringfence("run", "-t", VISION, "--profile", "1g.18gb", "--", "true", token=developer)
