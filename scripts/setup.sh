@@ -9,7 +9,8 @@ packages_of() {
   case "$1" in
     build) say g++ cmake ninja-build ccache pkg-config libboost1.81-dev libboost-json1.81-dev \
                libssl-dev libsqlite3-dev libpq-dev libyaml-cpp-dev libseccomp-dev \
-               libnftables-dev libarchive-dev libre2-dev libsimdjson-dev ;;
+               libnftables-dev libarchive-dev libre2-dev libsimdjson-dev \
+               libzstd-dev ;;
     run) say runc ;;
     bench) say python3 python3-yaml util-linux ;;
     test) say libgtest-dev mold python3 python3-pytest python3-yaml python3-jsonschema openssl postgresql \

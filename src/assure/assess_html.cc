@@ -1,26 +1,22 @@
 // The report that prints well: one file, no script, nothing from elsewhere.
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <vector>
 
 #include "assure/assess_report.h"
+#include "assure/report_page.h"
 
 namespace ringfence::assure {
 namespace {
 
-constexpr std::string_view kStyle =
-    "<style>:root{--bad:#b3261e;--doubt:#9a6700;--good:#1a7f37;--none:#8c959f}"
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;"
-    "color:#1f2328;background:#fff}h1{margin:0}h2{margin-top:2rem;border-bottom:1px solid #d0d7de}"
-    "table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:"
-    ".35rem .6rem;border-bottom:1px solid #d0d7de;overflow-wrap:anywhere}th{font-size:.85em}"
-    ".head{display:flex;gap:2rem;align-items:center;flex-wrap:wrap}.score{font-size:3rem;"
-    "font-weight:700}.fail{color:var(--bad);font-weight:600}.unknown{color:var(--doubt)}"
-    ".pass{color:var(--good)}.na{color:var(--none)}code{background:#f6f8fa;padding:.1em .3em}"
-    "details{margin:.2rem 0}small{color:#59636e}@media print{body{margin:0;max-width:none;"
-    "font-size:10pt}details{break-inside:avoid}tr{break-inside:avoid}h2{break-after:avoid}}"
-    "</style>";
+constexpr std::size_t kFirstShown = 10;
+// The worst first, in bars and sums.
+constexpr Standing kStandings[] = {Standing::kFail, Standing::kUnknown, Standing::kPass,
+                                   Standing::kNotApplicable};
 
-std::string_view ClassOf(Standing standing) {
+std::string ClassOf(Standing standing) {
   switch (standing) {
     case Standing::kPass:
       return "pass";
@@ -36,6 +32,7 @@ std::string_view ClassOf(Standing standing) {
 
 struct Tally {
   int by_standing[4] = {};
+  int Of(Standing standing) const { return by_standing[static_cast<std::size_t>(standing)]; }
   int total() const { return by_standing[0] + by_standing[1] + by_standing[2] + by_standing[3]; }
 };
 
@@ -48,40 +45,24 @@ std::string Bars(const Assessment& assessment) {
     ++tally.by_standing[static_cast<std::size_t>(result.standing)];
     most = std::max(most, tally.total());
   }
-  constexpr int kRow = 24;
-  constexpr int kWidth = 480;
-  std::string out = "<svg role=\"img\" aria-label=\"Results by class\" viewBox=\"0 0 700 " +
-                    std::to_string(static_cast<int>(areas.size()) * kRow) +
-                    "\" width=\"100%\" font-size=\"13\">";
-  int y = 0;
+  std::string out = "<div class=\"bars\">";
   for (const auto& [area, tally] : areas) {
-    out += "<text x=\"0\" y=\"" + std::to_string(y + 16) + "\">" + EscapeXml(area) + "</text>";
-    int x = 140;
-    for (const Standing standing :
-         {Standing::kFail, Standing::kUnknown, Standing::kPass, Standing::kNotApplicable}) {
-      const int count = tally.by_standing[static_cast<std::size_t>(standing)];
-      const int width = count * kWidth / most;
-      const std::string_view colour = standing == Standing::kFail      ? "#b3261e"
-                                      : standing == Standing::kUnknown ? "#d4a72c"
-                                      : standing == Standing::kPass    ? "#1a7f37"
-                                                                       : "#d0d7de";
-      if (count > 0) {
-        out += "<rect x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y + 3) +
-               "\" width=\"" + std::to_string(std::max(2, width)) + "\" height=\"17\" fill=\"" +
-               std::string(colour) + "\"><title>" + std::to_string(count) + " " +
-               std::string(Name(standing)) + "</title></rect>";
-        x += std::max(2, width);
+    out += "<span>" + EscapeXml(area) +
+           "</span><div class=\"bar\" style=\"width:" + std::to_string(tally.total() * 100 / most) +
+           "%\">";
+    for (const Standing standing : kStandings) {
+      const std::string count = std::to_string(tally.Of(standing));
+      if (tally.Of(standing) > 0) {
+        out += "<i class=\"" + ClassOf(standing) + "\" style=\"flex:" + count + "\" title=\"" +
+               count + " " + std::string(Name(standing)) + "\"></i>";
       }
     }
-    out += "<text x=\"" + std::to_string(x + 6) + "\" y=\"" + std::to_string(y + 16) + "\">" +
-           std::to_string(tally.by_standing[static_cast<std::size_t>(Standing::kFail)]) + " of " +
-           std::to_string(tally.total()) + " failed</text>";
-    y += kRow;
+    out += "</div><span>" + std::to_string(tally.Of(Standing::kFail)) + " of " +
+           std::to_string(tally.total()) + " failed</span>";
   }
-  return out + "</svg>";
+  return out + "</div>";
 }
 
-// Failures by likelihood and impact.
 std::string HeatMap(const Assessment& assessment) {
   int cells[5][5] = {};
   for (const CheckResult& result : assessment.results) {
@@ -89,84 +70,106 @@ std::string HeatMap(const Assessment& assessment) {
       ++cells[result.check->likelihood - 1][result.check->impact - 1];
     }
   }
-  std::string out = "<table style=\"width:auto\"><tr><th>likelihood \\ impact</th>";
-  for (int impact = 1; impact <= 5; ++impact) {
-    out += "<th>" + std::to_string(impact) + "</th>";
+  return HeatTable(cells);
+}
+
+std::string Evidence(const CheckResult& result) {
+  std::string out;
+  for (const Observation& seen : result.evidence) {
+    out += "<div><code>" + EscapeXml(seen.where) + "</code> " + EscapeXml(seen.value) + "</div>";
   }
-  out += "</tr>";
-  for (int likelihood = 5; likelihood >= 1; --likelihood) {
-    out += "<tr><th>" + std::to_string(likelihood) + "</th>";
-    for (int impact = 1; impact <= 5; ++impact) {
-      const std::string severity = RiskSeverity(likelihood * impact);
-      const std::string_view colour = severity == "critical" ? "#ffcecb"
-                                      : severity == "high"   ? "#ffd8b5"
-                                      : severity == "medium" ? "#fff8c5"
-                                                             : "#dafbe1";
-      const int count = cells[likelihood - 1][impact - 1];
-      out += "<td style=\"background:" + std::string(colour) + ";text-align:center;width:3rem\">" +
-             (count > 0 ? "<b>" + std::to_string(count) + "</b>" : "·") + "</td>";
-    }
-    out += "</tr>";
+  return out;
+}
+
+std::string FixOf(const CheckSpec& check) {
+  return "<div>Fix: " + EscapeXml(check.fix) +
+         (check.command.empty() ? "" : "<br><code>" + EscapeXml(check.command) + "</code>") +
+         "</div>";
+}
+
+// What matters is there on paper too; the reasons and what was read are a click away.
+std::string Row(const CheckResult& result) {
+  const CheckSpec& check = *result.check;
+  const bool failed = result.standing == Standing::kFail;
+  const std::string severity = check.severity();
+  return "<tr><td>" +
+         (failed ? "<span class=\"tag " + severity + "\">" + severity + "</span>"
+                 : "<span class=\"" + ClassOf(result.standing) + "\">" +
+                       std::string(Name(result.standing)) + "</span>") +
+         "</td><td class=\"wide\"><b>" + EscapeXml(check.title) + "</b> <small>" +
+         EscapeXml(check.id) +
+         (result.excepted_by.empty()
+              ? ""
+              : "; exception of " + EscapeXml(result.excepted_by + ": " + result.reason)) +
+         "</small><div>Seen: " + EscapeXml(result.why) + "</div>" + (failed ? FixOf(check) : "") +
+         "<details class=\"more\"><summary>Why it matters, and what was read</summary><p>" +
+         EscapeXml(check.why) + "</p>" + Evidence(result) + (failed ? "" : FixOf(check)) +
+         "</details></td></tr>";
+}
+
+std::string Rows(std::vector<const CheckResult*> results) {
+  std::stable_sort(results.begin(), results.end(), [](const CheckResult* a, const CheckResult* b) {
+    return a->check->likelihood * a->check->impact > b->check->likelihood * b->check->impact;
+  });
+  std::string out = "<table>";
+  for (const CheckResult* result : results) {
+    out += Row(*result);
   }
   return out + "</table>";
 }
 
-std::string Row(const CheckResult& result) {
-  const CheckSpec& check = *result.check;
-  std::string evidence;
-  for (const Observation& seen : result.evidence) {
-    evidence +=
-        "<div><code>" + EscapeXml(seen.where) + "</code> " + EscapeXml(seen.value) + "</div>";
+// What failed or cannot be told is open to the eye; the rest, of which there is much, is folded.
+std::string Results(const Assessment& assessment) {
+  constexpr std::string_view kHeads[] = {"Failed", "Cannot tell", "Passed", "Not applicable"};
+  std::string out;
+  for (std::size_t i = 0; i < std::size(kStandings); ++i) {
+    std::vector<const CheckResult*> results;
+    for (const CheckResult& result : assessment.results) {
+      if (result.standing == kStandings[i]) {
+        results.push_back(&result);
+      }
+    }
+    if (results.empty()) {
+      continue;
+    }
+    const std::string head = std::string(kHeads[i]) + " (" + std::to_string(results.size()) + ")";
+    out += "<h2>" + head + "</h2>";
+    out += i < 2 ? Rows(results)
+                 : "<details><summary>Show them</summary>" + Rows(results) + "</details>";
   }
-  return "<tr><td class=\"" + std::string(ClassOf(result.standing)) + "\">" +
-         std::string(Name(result.standing)) + "</td><td>" +
-         (result.standing == Standing::kFail ? EscapeXml(check.severity()) : "") + "</td><td><b>" +
-         EscapeXml(check.title) + "</b><br><small>" + EscapeXml(check.id) +
-         (result.excepted_by.empty()
-              ? ""
-              : "; exception of " + EscapeXml(result.excepted_by + ": " + result.reason)) +
-         "</small><details><summary>" + EscapeXml(result.why) + "</summary>" + evidence + "<p>" +
-         EscapeXml(check.why) + "</p><p>Fix: " + EscapeXml(check.fix) +
-         (check.command.empty() ? "" : "<br><code>" + EscapeXml(check.command) + "</code>") +
-         "</p></details></td></tr>";
+  return out;
+}
+
+std::string FirstThings(const Assessment& assessment) {
+  const auto todo = assessment.ToDo();
+  if (todo.empty()) {
+    return "<p>Nothing failed.</p>";
+  }
+  std::string out = "<ol>";
+  for (std::size_t i = 0; i < todo.size() && i < kFirstShown; ++i) {
+    const CheckSpec& check = *todo[i]->check;
+    out += "<li><b>" + EscapeXml(check.title) + "</b> <span class=\"tag " + check.severity() +
+           "\">" + check.severity() + "</span><br>" + EscapeXml(check.fix) + "</li>";
+  }
+  return out + "</ol>";
 }
 
 }  // namespace
 
 std::string Html(const Assessment& assessment, const ReportHead& head) {
-  std::string out =
-      "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta "
-      "name=\"viewport\" content=\"width=device-width\"><title>Assessment of " +
-      EscapeXml(head.node) + "</title>" + std::string(kStyle) +
-      "</head><body><div class=\"head\"><div><h1>Assessment of " + EscapeXml(head.node) +
-      "</h1><small>" + FormatTime(head.when) + "</small></div><div class=\"score\">" +
-      std::to_string(assessment.score) + "<small> / 100</small></div><div>";
-  for (const Standing standing :
-       {Standing::kFail, Standing::kUnknown, Standing::kPass, Standing::kNotApplicable}) {
-    out += "<div class=\"" + std::string(ClassOf(standing)) + "\">" +
+  std::string out = PageBegin("Assessment of " + head.node) +
+                    "<div class=\"head\"><div><h1>Assessment of " + EscapeXml(head.node) +
+                    "</h1><small>" + FormatTime(head.when) + "</small></div><div class=\"score\">" +
+                    std::to_string(assessment.score) + "<small> / 100</small></div><div>";
+  for (const Standing standing : kStandings) {
+    out += "<div class=\"" + ClassOf(standing) + "\">" +
            std::to_string(assessment.Count(standing)) + " " + std::string(Name(standing)) +
            "</div>";
   }
-  out += "</div></div><h2>Results by class</h2>" + Bars(assessment) +
-         "<h2>Failures by likelihood and impact</h2>" + HeatMap(assessment) +
-         "<h2>What to do first</h2>";
-  const auto todo = assessment.ToDo();
-  out += todo.empty() ? "<p>Nothing failed.</p>" : "<ol>";
-  for (std::size_t i = 0; i < todo.size() && i < 10; ++i) {
-    out += "<li><b>" + EscapeXml(todo[i]->check->title) + "</b> (" + todo[i]->check->severity() +
-           "): " + EscapeXml(todo[i]->check->fix) + "</li>";
-  }
-  out += todo.empty() ? "" : "</ol>";
-  out += "<h2>All results</h2><table><tr><th>Result</th><th>Severity</th><th>Check</th></tr>";
-  for (const Standing standing :
-       {Standing::kFail, Standing::kUnknown, Standing::kPass, Standing::kNotApplicable}) {
-    for (const CheckResult& result : assessment.results) {
-      if (result.standing == standing) {
-        out += Row(result);
-      }
-    }
-  }
-  return out + "</table></body></html>\n";
+  return out + "</div></div><h2>What to do first</h2>" + FirstThings(assessment) +
+         "<h2>Results by class</h2>" + Bars(assessment) +
+         "<h2>Failures by likelihood and impact</h2>" + HeatMap(assessment) + Results(assessment) +
+         "</body></html>\n";
 }
 
 }  // namespace ringfence::assure

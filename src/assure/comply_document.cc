@@ -1,6 +1,7 @@
 // Reports about controls that people read.
 
 #include "assure/comply_report.h"
+#include "assure/report_page.h"
 
 namespace ringfence::assure {
 namespace {
@@ -31,18 +32,6 @@ std::string When(const ControlStatus& status) {
 std::string StateText(const ControlStatus& status) {
   return std::string(Name(status.state)) + (status.accepted ? " (accepted)" : "");
 }
-
-constexpr std::string_view kStyle =
-    "<style>:root{--proven:#1a7f37;--configured:#0969da;--failing:#b3261e;--unknown:#9a6700;"
-    "--none:#8c959f}body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;"
-    "padding:0 1rem;color:#1f2328;background:#fff}h1{margin:0}h2{margin-top:2rem;border-bottom:1px "
-    "solid #d0d7de}table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:"
-    "top;padding:.35rem .6rem;border-bottom:1px solid #d0d7de;overflow-wrap:anywhere}th{font-size:"
-    ".85em}td:first-child{white-space:nowrap}.proven{color:var(--proven);font-weight:600}"
-    ".configured{color:var(--configured)}.failing{color:var(--failing);font-weight:600}.unknown{"
-    "color:var(--unknown)}.none{color:var(--none)}code{background:#f6f8fa;padding:.1em .3em}"
-    "small{color:#59636e}@media print{body{margin:0;max-width:none;font-size:10pt}tr{break-inside:"
-    "avoid}h2{break-after:avoid}}</style>";
 
 struct Look {
   std::string_view name;
@@ -97,6 +86,20 @@ std::string EvidenceHtml(const ControlStatus& status) {
   return out;
 }
 
+std::string HtmlRow(const ControlStatus& status) {
+  const bool automated = status.state != ControlState::kNotAutomated;
+  return "<tr><td>" + EscapeXml(status.control->id) + "<br><span class=\"" +
+         std::string(LookOf(status.state).name) + "\">" + EscapeXml(StateText(status)) +
+         "</span></td><td class=\"wide\"><b>" + EscapeXml(status.control->title) + "</b>" +
+         (automated ? "<br>" + EscapeXml(status.why) : "") +
+         (status.proven_at.has_value() ? "<br><small>proven " + When(status) + "</small>" : "") +
+         EvidenceHtml(status) +
+         (status.control->person.empty()
+              ? ""
+              : "<div>A person must show: " + EscapeXml(status.control->person) + "</div>") +
+         "</td></tr>";
+}
+
 }  // namespace
 
 std::string ComplianceMarkdown(const std::vector<FrameworkStatus>& statuses,
@@ -131,30 +134,18 @@ std::string ComplianceMarkdown(const std::vector<FrameworkStatus>& statuses,
 
 std::string ComplianceHtml(const std::vector<FrameworkStatus>& statuses, const Evidence& evidence,
                            const ReportHead& head) {
-  std::string out =
-      "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\"><title>Controls of " +
-      EscapeXml(head.node) + "</title>" + std::string(kStyle) + "</head><body><h1>Controls of " +
-      EscapeXml(head.node) + "</h1><small>" + FormatTime(head.when) + ". " +
-      EscapeXml(SourceLine(evidence)) + "</small>";
+  std::string out = PageBegin("Controls of " + head.node) + "<h1>Controls of " +
+                    EscapeXml(head.node) + "</h1><small>" + FormatTime(head.when) + ". " +
+                    EscapeXml(SourceLine(evidence)) + "</small>";
   for (const FrameworkStatus& framework : statuses) {
     out += "<h2>" + EscapeXml(framework.framework->title) + "</h2>" + Bar(framework) + "<p>";
     for (const ControlState state : kControlStates) {
       out += "<span class=\"" + std::string(LookOf(state).name) + "\">" +
              std::to_string(framework.Count(state)) + " " + std::string(Name(state)) + "</span> ";
     }
-    out +=
-        "</p><table><tr><th>Control</th><th>Status</th><th>Evidence</th><th>A person must "
-        "show</th></tr>";
+    out += "</p><table><thead><tr><th>Control</th><th>Evidence</th></tr></thead>";
     for (const ControlStatus& status : framework.controls) {
-      const bool automated = status.state != ControlState::kNotAutomated;
-      out +=
-          "<tr><td>" + EscapeXml(status.control->id) + "</td><td class=\"" +
-          std::string(LookOf(status.state).name) + "\">" + EscapeXml(StateText(status)) +
-          "</td><td><b>" + EscapeXml(status.control->title) + "</b>" +
-          (automated ? "<br>" + EscapeXml(status.why) : "") +
-          (status.proven_at.has_value() ? "<br><small>proven " + When(status) + "</small>" : "") +
-          EvidenceHtml(status) + "</td><td>" + EscapeXml(status.control->person) + "</td></tr>";
+      out += HtmlRow(status);
     }
     out += "</table>";
   }

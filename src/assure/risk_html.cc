@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "assure/assess_report.h"
+#include "assure/report_page.h"
 #include "assure/risk_register.h"
 
 namespace ringfence::assure {
@@ -11,42 +12,12 @@ namespace {
 constexpr std::size_t kRowsMax = 2'000;
 constexpr std::size_t kTopMax = 10;
 
-constexpr std::string_view kStyle =
-    "<style>body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 "
-    "1rem;"
-    "color:#1f2328;background:#fff}h1{margin:0}h2{margin-top:2rem;border-bottom:1px solid #d0d7de}"
-    "table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:"
-    ".35rem .6rem;border-bottom:1px solid #d0d7de;overflow-wrap:anywhere}th{font-size:.85em}"
-    ".score{font-size:3rem;font-weight:700}.heat{width:auto}.heat "
-    "td{text-align:center;width:3.5rem;"
-    "border:1px solid #fff}.critical{background:#ffcecb}.high{background:#ffd8b5}"
-    ".medium{background:#fff8c5}.low{background:#dafbe1}small{color:#59636e}"
-    "code{background:#f6f8fa;padding:.1em .3em}details{margin:.2rem 0}@media print{body{margin:0;"
-    "max-width:none;font-size:10pt}tr,details{break-inside:avoid}h2{break-after:avoid}"
-    "*{print-color-adjust:exact}}</style>";
-
 std::string Text(std::int64_t number) { return std::to_string(number); }
+
+std::string Signed(int number) { return (number > 0 ? "+" : "") + Text(number); }
 
 // Halves, as people write them.
 std::string Halves(std::int64_t halves) { return Text(halves / 2) + (halves % 2 == 0 ? "" : ".5"); }
-
-std::string HeatTable(const Heat& heat) {
-  std::string out = "<table class=\"heat\"><tr><th>likelihood \\ impact</th>";
-  for (int impact = 1; impact <= 5; ++impact) {
-    out += "<th>" + Text(impact) + "</th>";
-  }
-  out += "</tr>";
-  for (int likelihood = 5; likelihood >= 1; --likelihood) {
-    out += "<tr><th>" + Text(likelihood) + "</th>";
-    for (int impact = 1; impact <= 5; ++impact) {
-      const int count = heat.cells[likelihood - 1][impact - 1];
-      out += "<td class=\"" + RiskSeverity(likelihood * impact) + "\">" +
-             (count > 0 ? "<b>" + Text(count) + "</b>" : "·") + "</td>";
-    }
-    out += "</tr>";
-  }
-  return out + "</table>";
-}
 
 std::string TrendLine(const RegisterNode& node) {
   constexpr std::int64_t kWidth = 160;
@@ -67,15 +38,17 @@ std::string TrendLine(const RegisterNode& node) {
 
 std::string NodeRows(const Register& reg, const std::vector<NodeScore>& scores) {
   std::string out =
-      "<table><tr><th>Node</th><th>Score</th><th>Lost</th><th>Of all</th><th>Failing</th>"
-      "<th>Cannot tell</th><th>Scores so far</th></tr>";
+      "<table><tr><th>Node</th><th>Score</th><th class=\"few\">Lost</th><th class=\"few\">Of "
+      "all</th><th>Failing</th>"
+      "<th>Cannot tell</th><th class=\"few\">Scores so far</th></tr>";
   for (std::size_t i = 0; i < scores.size() && i < kRowsMax; ++i) {
     const NodeScore& score = scores[i];
     const auto node = reg.nodes.find(score.node);
     out += "<tr><td>" + EscapeXml(score.node) + "</td><td><b>" + Text(score.score()) +
-           "</b></td><td>" + Halves(score.lost) + "</td><td>" + Halves(score.all) + "</td><td>" +
-           Text(score.open) + "</td><td>" + Text(score.doubtful) + "</td><td>" +
-           (node == reg.nodes.end() ? "" : TrendLine(node->second)) + "</td></tr>";
+           "</b></td><td class=\"few\">" + Halves(score.lost) + "</td><td class=\"few\">" +
+           Halves(score.all) + "</td><td>" + Text(score.open) + "</td><td>" + Text(score.doubtful) +
+           "</td><td class=\"few\">" + (node == reg.nodes.end() ? "" : TrendLine(node->second)) +
+           "</td></tr>";
   }
   return out + "</table>";
 }
@@ -85,8 +58,8 @@ std::string Arithmetic(const Risk& risk, const Weighed& weighed) {
                     Text(risk.finding.impact) + " by the check";
   for (const RiskStep& step : weighed.steps) {
     out += "<br>" + EscapeXml(step.what) + ": ";
-    out += step.likelihood == 0 ? "" : "likelihood " + Text(step.likelihood) + " ";
-    out += step.impact == 0 ? "" : "impact " + Text(step.impact);
+    out += step.likelihood == 0 ? "" : "likelihood " + Signed(step.likelihood) + " ";
+    out += step.impact == 0 ? "" : "impact " + Signed(step.impact);
   }
   return out + "<br>" + Text(weighed.likelihood) + " × " + Text(weighed.impact) + " = " +
          Text(weighed.risk());
@@ -106,11 +79,13 @@ std::string RiskRow(const Row& row, Timestamp now) {
     history += "<div><small>" + FormatTime(event.when).substr(0, 16) + " " + EscapeXml(event.who) +
                ": " + EscapeXml(event.what) + "</small></div>";
   }
-  return "<tr><td class=\"" + severity + "\">" + Text(row.weighed.risk()) + " " + severity +
-         "</td><td>" + EscapeXml(risk.node) + "</td><td><b>" + EscapeXml(risk.finding.title) +
-         "</b><br><small>" + EscapeXml(risk.finding.check) + "</small><details><summary>" +
-         EscapeXml(risk.finding.seen) + "</summary><p>" + Arithmetic(risk, row.weighed) +
-         "</p><p>Fix: " + EscapeXml(risk.finding.fix) + "</p>" + history + "</details></td><td>" +
+  return "<tr><td><span class=\"tag " + severity + "\">" + Text(row.weighed.risk()) + " " +
+         severity + "</span></td><td class=\"wide\"><b>" + EscapeXml(risk.finding.title) +
+         "</b> <small>" + EscapeXml(risk.id()) +
+         "</small><div>Seen: " + EscapeXml(risk.finding.seen) +
+         "</div><div>Fix: " + EscapeXml(risk.finding.fix) +
+         "</div><details class=\"more\"><summary>Arithmetic and history</summary><p>" +
+         Arithmetic(risk, row.weighed) + "</p>" + history + "</details></td><td class=\"short\">" +
          std::string(Name(FootingOf(risk, row.weighed, now))) +
          (decision.kind.empty() ? "" : "<br><small>" + EscapeXml(decision.owner) + "</small>") +
          "</td></tr>";
@@ -126,7 +101,7 @@ std::string RiskRows(const Register& reg, const RiskModel& model, Timestamp now)
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.weighed.risk() > b.weighed.risk(); });
   std::string out =
-      "<table><tr><th>Risk</th><th>Node</th><th>What holds not</th><th>Decision</th></tr>";
+      "<table><thead><tr><th>Risk</th><th>What does not hold</th><th>Decision</th></tr></thead>";
   for (std::size_t i = 0; i < rows.size() && i < kRowsMax; ++i) {
     out += RiskRow(rows[i], now);
   }
@@ -141,15 +116,14 @@ std::string RiskRows(const Register& reg, const RiskModel& model, Timestamp now)
 std::string RiskHtml(const Register& reg, const RiskModel& model, Timestamp now) {
   const auto scores = ScoreNodes(reg, model, now);
   const NodeScore fleet = ScoreFleet(scores);
-  std::string out =
-      "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\"><title>Risks</title>" +
-      std::string(kStyle) + "</head><body><h1>Risks</h1><small>" + FormatTime(now) +
-      "</small><div class=\"score\">" + Text(fleet.score()) + "<small> / 100</small></div><p>" +
-      Text(fleet.open) + " open, " + Text(fleet.doubtful) +
-      " that cannot be told. Score: 100 − 100 × " + Halves(fleet.lost) + " / " + Halves(fleet.all) +
-      ", rounded down.</p><h2>By likelihood and impact</h2>" + HeatTable(HeatOf(reg, model, now)) +
-      "<h2>What to do first</h2><ol>";
+  std::string out = PageBegin("Risks") + "<div class=\"head\"><div><h1>Risks</h1><small>" +
+                    FormatTime(now) + "</small></div><div class=\"score\">" + Text(fleet.score()) +
+                    "<small> / 100</small></div><div><div class=\"fail\">" + Text(fleet.open) +
+                    " open</div><div class=\"unknown\">" + Text(fleet.doubtful) +
+                    " that cannot be told</div></div></div><p>Score: 100 − 100 × " +
+                    Halves(fleet.lost) + " / " + Halves(fleet.all) +
+                    ", rounded down.</p><h2>By likelihood and impact</h2>" +
+                    HeatTable(HeatOf(reg, model, now).cells) + "<h2>What to do first</h2><ol>";
   for (const Mending& mending : TopMendings(reg, model, now, kTopMax)) {
     out += "<li><b>" + EscapeXml(mending.finding->title) + "</b> (" +
            EscapeXml(mending.finding->check) + ", " + Text(mending.nodes) +

@@ -120,13 +120,22 @@ class Update {
 }  // namespace
 
 Result<UpdateCounts> UpdateRegister(Register& reg, const RiskModel& model,
-                                    const NodeFindings& found, const Exposure& exposure) {
+                                    const NodeFindings& found, const Exposure& exposure,
+                                    Timestamp now) {
   if (found.node.empty() || found.node.find('/') != std::string::npos || found.node.size() > 128) {
     return Error{Code::kInvalidArgument, "\"" + found.node + "\" is no name of a node",
                  "name it: --node NAME"};
   }
+  // Taken in, it would be the newest until its day has come.
+  if (found.when > now + kClockSkew) {
+    return Error{Code::kInvalidArgument,
+                 "the assessment of " + found.node + " is of " + FormatTime(found.when) +
+                     ", which is to come",
+                 "set that node's clock right, and assess it again"};
+  }
   const auto known = reg.nodes.find(found.node);
-  if (known != reg.nodes.end() && found.when < known->second.when) {
+  if (known != reg.nodes.end() && found.when < known->second.when &&
+      known->second.when <= now + kClockSkew) {
     return Error{
         Code::kFailedPrecondition,
         found.node + " was assessed later than this already, at " + FormatTime(known->second.when),

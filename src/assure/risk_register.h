@@ -20,6 +20,8 @@ inline constexpr std::size_t kRiskHistoryMax = 50;
 inline constexpr std::size_t kTrendPointsMax = 400;
 // The longest that a risk can be accepted for at once.
 inline constexpr std::chrono::days kAcceptDays{366};
+// How far a node's clock may be ahead of ours.
+inline constexpr std::chrono::minutes kClockSkew{5};
 
 // What a check said of a node.
 struct RiskFinding {
@@ -105,8 +107,10 @@ struct UpdateCounts {
   int lost_sight = 0;  // failed before, and cannot be told now: stays open
 };
 // Brings in what was found on a node. Checks that were not run keep what is known of them.
+// Assessments come in their order, and none from the future.
 Result<UpdateCounts> UpdateRegister(Register& reg, const RiskModel& model,
-                                    const NodeFindings& found, const Exposure& exposure);
+                                    const NodeFindings& found, const Exposure& exposure,
+                                    Timestamp now);
 
 Weighed WeighRisk(const Register& reg, const RiskModel& model, const Risk& risk, Timestamp now);
 // In halves: a failure counts whole, one that cannot be told half, one that is closed nothing.

@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto found = ParseFindings(text); found.has_value()) {
     Register reg;
-    (void)UpdateRegister(reg, model, *found, {});
+    (void)UpdateRegister(reg, model, *found, {}, found->when);
   }
   Exposure exposure;
   (void)ParseProofs(text, exposure);

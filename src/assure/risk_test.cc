@@ -39,7 +39,7 @@ RiskFinding Found(const std::string& check, Standing standing, int likelihood = 
 
 Register Updated(std::vector<RiskFinding> findings, Timestamp when = kNow, Register reg = {},
                  Exposure exposure = {}) {
-  EXPECT_TRUE(UpdateRegister(reg, Model(), {"n1", when, std::move(findings)}, exposure));
+  EXPECT_TRUE(UpdateRegister(reg, Model(), {"n1", when, std::move(findings)}, exposure, when));
   return reg;
 }
 
@@ -154,8 +154,30 @@ TEST(RiskRegisterTest, AFindingOpensClosesAndOpensAgainAndIsNotLostSightOf) {
   EXPECT_TRUE(risk.history[1].what.starts_with("cannot be told any more"));
   EXPECT_TRUE(risk.history[2].what.starts_with("closed: pass"));
   EXPECT_TRUE(risk.history[3].what.starts_with("opened again"));
-  EXPECT_FALSE(UpdateRegister(reg, Model(), {"n1", kNow, {}}, {})) << "an older assessment";
-  EXPECT_FALSE(UpdateRegister(reg, Model(), {"a/b", kDay, {}}, {}));
+  EXPECT_FALSE(UpdateRegister(reg, Model(), {"n1", kNow, {}}, {}, kDay)) << "an older assessment";
+  EXPECT_FALSE(UpdateRegister(reg, Model(), {"a/b", kDay, {}}, {}, kDay));
+}
+
+TEST(RiskRegisterTest, AnAssessmentFromTheFutureDoesNotHoldUpThoseThatFollow) {
+  Register reg = Updated({Found("a", Standing::kFail)});
+  const NodeFindings future{"n1", kNow + std::chrono::days(400), {Found("a", Standing::kPass)}};
+  const auto refused = UpdateRegister(reg, Model(), future, {}, kNow);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+  EXPECT_TRUE(reg.risks.at("n1/a").open);
+  EXPECT_TRUE(UpdateRegister(reg, Model(), {"n1", kNow + kClockSkew, {}}, {}, kNow)) << "a skew";
+  // One that was taken in before it was refused: the next real one heals it.
+  reg.nodes.at("n1").when = future.when;
+  EXPECT_TRUE(UpdateRegister(reg, Model(), {"n1", kNow, {Found("a", Standing::kPass)}}, {}, kNow));
+  EXPECT_EQ(reg.nodes.at("n1").when, kNow);
+  EXPECT_FALSE(reg.risks.at("n1/a").open);
+}
+
+TEST(RiskRegisterTest, ThePageSpellsOutEachStepWithItsSign) {
+  Exposure exposure;
+  exposure.tenants = 2;
+  const Register reg = Updated({Found("a", Standing::kFail)}, kNow, {}, exposure);
+  EXPECT_NE(RiskHtml(reg, Model(), kNow).find("likelihood +1"), std::string::npos);
 }
 
 RiskDecision Accept(Timestamp until) { return {"accept", "ann", "why", until, {}, 0}; }
@@ -190,7 +212,7 @@ TEST(RiskRegisterTest, MendingsAreSortedByRiskForEffort) {
   RiskFinding dear = Found("dear", Standing::kFail, 5, 5);
   dear.effort = 3;
   Register reg = Updated({cheap, dear});
-  ASSERT_TRUE(UpdateRegister(reg, Model(), {"n2", kNow, {cheap}}, {}));
+  ASSERT_TRUE(UpdateRegister(reg, Model(), {"n2", kNow, {cheap}}, {}, kNow));
   const auto top = TopMendings(reg, Model(), kNow, 10);
   ASSERT_EQ(top.size(), 2U);
   EXPECT_EQ(top[0].finding->check, "cheap");

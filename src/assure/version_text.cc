@@ -33,6 +33,10 @@ std::string Plain(std::string_view text) {
       blank();
       out += "- ";
       i += 2;
+    } else if (text.substr(i, 3) == "\u2264" || text.substr(i, 3) == "\u2265") {
+      blank();
+      out += text[i + 2] == '\xa4' ? "<= " : ">= ";
+      i += 2;
     } else if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ':' || c == '/' ||
                static_cast<unsigned char>(c) == 0xc2 || static_cast<unsigned char>(c) == 0xa0) {
       blank();
@@ -109,7 +113,7 @@ bool SplitBrackets(std::string_view text, std::string& outside, std::vector<std:
 std::string WithoutVgpu(std::string plain) {
   std::size_t at = 0;
   while ((at = plain.find("vgpu", at)) != std::string::npos) {
-    plain.replace(at, 4, " ");
+    std::fill_n(plain.begin() + static_cast<std::ptrdiff_t>(at), 4, ' ');
   }
   return Plain(plain);
 }

@@ -163,6 +163,9 @@ TEST(VersionTextTest, EveryFormOfSentence) {
       {"vers:generic/>=1.0|<2.0", "2.0", 'n'},
       {"< 3.2", "3.1.9", 'y'},
       {"<= 3.2", "3.2", 'y'},
+      {"\u2264 3.2", "3.1", 'y'},
+      {"\u22643.2", "3.3", 'n'},
+      {"\u2265 3.2", "3.3", 'y'},
   };
   for (const Case& one : cases) {
     const VersionText text = ReadVersionText(one.text);

@@ -38,6 +38,10 @@ void WarnOfData(Console& console, const Loaded& loaded);
 bool Trips(const std::vector<assure::FlawVerdict>& flaws, int rank);
 bool DataTrips(const Loaded& loaded, int rank);
 
+Result<Loaded> LoadFor(Invocation& invocation);
+Result<int> FailRank(const Parsed& parsed);  // by --fail-on; without it kNeverFails
+
+Result<int> AdvisoryExposure(Invocation& invocation);
 Result<int> MatchInventory(Invocation& invocation, const Loaded& loaded, int rank);
 
 }  // namespace ringfence::cli

@@ -47,7 +47,7 @@ void PrintSummary(Console& console, const Assessment& assessment, const std::str
   console.out() << (excepted > 0 ? "; " + std::to_string(excepted) + " with an exception" : "")
                 << '\n';
   if (!todo.empty()) {
-    console.out() << '\n' << console.Bold("Do first") << '\n';
+    console.out() << '\n' << console.Bold("Do first") << ", as these do not hold\n";
   }
   for (std::size_t i = 0; i < todo.size() && i < kFirstShown; ++i) {
     const CheckSpec& check = *todo[i]->check;
@@ -86,6 +86,12 @@ Result<int> AssessCommand(Invocation& invocation) {
           DidYouMean(*name, {"sarif", "markdown", "html", "junit", "prometheus"},
                      "choose one of them; JSON and YAML are --output")};
     }
+  }
+  if (report != nullptr && invocation.parsed.Has("output")) {
+    return Error{Code::kInvalidArgument, "--report and --output do not go together",
+                 "for " + invocation.parsed.Value("output").value_or("JSON") +
+                     " leave --report out; for " + std::string(report->name) +
+                     " leave --output out"};
   }
   Bench bench;
   RINGFENCE_TRY(SetUp(invocation, bench));

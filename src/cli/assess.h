@@ -30,7 +30,12 @@ struct Bench {
   }
 };
 std::optional<assure::NvmlView> NvmlOf(const Invocation& invocation, const std::string& root);
+// Those of --checks, or those shipped.
+Result<std::vector<assure::CheckSpec>> ChecksFor(const Parsed& parsed);
 Status SetUp(Invocation& invocation, Bench& bench);
+
+// The state folder is made where it is needed; a folder that somebody named must be there.
+Status MakeOwnFolder(const Invocation& invocation, const std::vector<std::string>& files);
 
 // The options of these commands, by name.
 OptionSpec AssessOption(std::string_view name);

@@ -26,12 +26,13 @@ Result<std::string> ChecksFolder(const Parsed& parsed) {
 
 }  // namespace
 
-// A driver that was named; else this machine's, where its device file is there already: asking
-// NVML without one would have it made.
+// A driver that was named, beside any root by the option and for this machine by the setting; else
+// this machine's, where its device file is there already: asking NVML without one would have it
+// made. Simulated GPUs are nothing that a machine is made of.
 std::optional<assure::NvmlView> NvmlOf(const Invocation& invocation, const std::string& root) {
-  const Settings& settings = invocation.settings;
-  if (invocation.parsed.Has("driver-root")) {
-    return assure::AskNvml(settings.Text(Setting::kNodeDriverRoot));
+  const std::string driver = invocation.settings.Text(Setting::kNodeDriverRoot);
+  if (invocation.parsed.Has("driver-root") || (root == "/" && driver != "auto")) {
+    return assure::AskNvml(driver);
   }
   return root == "/" && os::Exists("/dev/nvidiactl") ? std::optional(assure::AskNvml("/"))
                                                      : std::nullopt;
@@ -42,23 +43,31 @@ using assure::CheckResult;
 using assure::CheckSpec;
 using assure::Standing;
 
-Status SetUp(Invocation& invocation, Bench& bench) {
-  const Parsed& parsed = invocation.parsed;
+Result<std::vector<CheckSpec>> ChecksFor(const Parsed& parsed) {
   RINGFENCE_ASSIGN(const std::string folder, ChecksFolder(parsed));
   auto checks = assure::LoadChecks(folder);
   if (!checks.has_value()) {
     return Prefix("--checks", checks.error());
   }
-  bench.checks = std::move(*checks);
-  if (bench.checks.empty()) {
+  if (checks->empty()) {
     return Error{Code::kNotFound, "there are no checks in " + folder,
                  "name a folder of checks, or leave --checks out"};
   }
+  return checks;
+}
+
+Status SetUp(Invocation& invocation, Bench& bench) {
+  const Parsed& parsed = invocation.parsed;
+  RINGFENCE_ASSIGN(bench.checks, ChecksFor(parsed));
   if (const auto area = parsed.Value("class")) {
+    std::vector<std::string> areas;
+    for (const CheckSpec& check : bench.checks) {
+      areas.push_back(check.area);
+    }
     std::erase_if(bench.checks, [&](const CheckSpec& check) { return check.area != *area; });
     if (bench.checks.empty()) {
       return Error{Code::kNotFound, "no check of the class \"" + *area + "\"",
-                   "`ringfence check list` shows the classes"};
+                   DidYouMean(*area, areas, "`ringfence check list` shows the classes")};
     }
   }
   bench.head.root = parsed.Value("root").value_or("/");
@@ -78,6 +87,22 @@ Status SetUp(Invocation& invocation, Bench& bench) {
   return {};
 }
 
+Status MakeOwnFolder(const Invocation& invocation, const std::vector<std::string>& files) {
+  const std::string state = invocation.settings.state();
+  for (const std::string& file : files) {
+    const std::size_t slash = file.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash + 1);
+    if (file.starts_with(state + "/")) {
+      RINGFENCE_TRY(os::MakeDirs(state, 0700));
+    }
+    if (!os::IsDirectory(folder)) {
+      return Error{Code::kNotFound, "there is no folder " + folder + " for " + file,
+                   "make it first, if that is where it goes"};
+    }
+  }
+  return {};
+}
+
 std::string Coloured(const Console& console, Standing standing, const std::string& text) {
   return standing == Standing::kFail      ? console.Bad(text)
          : standing == Standing::kPass    ? console.Good(text)
@@ -89,10 +114,12 @@ void PrintResults(Console& console, const Assessment& assessment) {
   Table table({"RESULT", "SEVERITY", "CHECK", "SEEN"});
   for (const Standing standing :
        {Standing::kFail, Standing::kUnknown, Standing::kPass, Standing::kNotApplicable}) {
-    for (const CheckResult& result : assessment.results) {
-      if (result.standing == standing) {
-        table.Add(
-            {std::string(Name(standing)), result.check->severity(), result.check->id, result.why});
+    for (const std::string_view severity : {"critical", "high", "medium", "low"}) {
+      for (const CheckResult& result : assessment.results) {
+        if (result.standing == standing && result.check->severity() == severity) {
+          table.Add(
+              {std::string(Name(standing)), std::string(severity), result.check->id, result.why});
+        }
       }
     }
   }

@@ -58,21 +58,31 @@ Result<int> AssessFleet(Invocation& invocation) {
   RINGFENCE_ASSIGN(const auto flaws, FlawsByNode(invocation, *api));
   Console& console = invocation.console;
   const bool with_flaws = invocation.parsed.Has("csaf");
-  Table table({"NODE", "SCORE", "FAILING", "CRITICAL", "HIGH", "CANNOT TELL", "BASELINE",
-               with_flaws ? "DRIVER FLAWS" : "", "WHEN"});
+  std::vector<std::string> heads = {"NODE", "SCORE",       "FAILING",  "CRITICAL",
+                                    "HIGH", "CANNOT TELL", "BASELINE", "WHEN"};
+  if (with_flaws) {
+    heads.emplace_back("DRIVER FLAWS");
+  }
+  Table table(heads);
   JsonArray items;
   for (const Json& trend : ArrayOf(answer, "assessments")) {
     const std::string node = TextOf(trend, "node");
     const Json* severities = Field(trend, "severities");
     const std::string drift = TextOf(trend, "drift");
     const auto known = flaws.find(node);
-    const std::string flawed = known == flaws.end() ? "" : std::to_string(known->second.size());
-    table.Add({node, TextOf(trend, "score"), TextOf(trend, "failing"),
-               severities == nullptr ? "" : TextOf(*severities, "critical"),
-               severities == nullptr ? "" : TextOf(*severities, "high"),
-               TextOf(trend, "cannot_tell"),
-               TextOf(trend, "baseline") + (drift == "0" ? "" : " (" + drift + ")"), flawed,
-               RelativeTime(TextOf(trend, "time"), invocation.clock.Now())});
+    std::vector<std::string> row = {
+        node,
+        TextOf(trend, "score"),
+        TextOf(trend, "failing"),
+        severities == nullptr ? "" : TextOf(*severities, "critical"),
+        severities == nullptr ? "" : TextOf(*severities, "high"),
+        TextOf(trend, "cannot_tell"),
+        TextOf(trend, "baseline") + (drift == "0" ? "" : " (" + drift + ")"),
+        RelativeTime(TextOf(trend, "time"), invocation.clock.Now())};
+    if (with_flaws) {
+      row.push_back(known == flaws.end() ? "unknown" : std::to_string(known->second.size()));
+    }
+    table.Add(row);
     JsonObject item = trend.is_object() ? trend.get_object() : JsonObject();
     if (known != flaws.end()) {
       JsonArray list;
@@ -206,16 +216,22 @@ CommandTable AssessFleetCommands() {
        .group = Group::kEvidence,
        .summary = "Assess this node and tell its server, with the node's certificate.",
        .details =
-           "Run as root on a node that has joined. `ringfence up` does it by itself, at its start\n"
-           "and every node.assess_every.",
+           "Run as root on a node that has joined. `ringfence up` and the package's service\n"
+           "ringfence-assess do it by themselves: at the start, every node.assess_every, and\n"
+           "within five minutes when a check says something else or the node drifts.",
        .options = {{.name = "every",
                     .value = "DURATION",
                     .help = "again and again, until it is told to stop"},
+                   {.name = "watch",
+                    .value = "DURATION",
+                    .help = "with --every: look so often in between, and send what changed "
+                            "(default 5m)"},
+                   SettingOption(Setting::kNodeDriverRoot),
                    AssessOption("checks"),
                    AssessOption("csaf"),
                    AssessOption("exceptions")},
        .examples = {{"ringfence assess send --state /var/lib/ringfence", "once"},
-                    {"ringfence assess send --every 6h", "as a service"}},
+                    {"ringfence assess send --every 6h", "as a service; sends changes at once"}},
        .handler = AssessSend},
   };
 }

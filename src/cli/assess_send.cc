@@ -10,7 +10,6 @@
 #include "cli/assess_fleet.h"
 #include "cli/settings.h"
 #include "crypto/dsse.h"
-#include "gpu/simulated_root.h"
 #include "net/client.h"
 #include "os/file.h"
 #include "os/log.h"
@@ -24,6 +23,7 @@ constexpr std::size_t kDriftMax = 200;
 constexpr std::chrono::seconds kRetry{15};
 constexpr std::chrono::seconds kJoinRetry{1};
 constexpr Milliseconds kEveryLeast = std::chrono::minutes(1);
+constexpr Milliseconds kWatch = std::chrono::minutes(5);
 
 // At a character's beginning: JSON holds UTF-8 alone.
 std::string Cut(const std::string& text, std::size_t bytes_max) {
@@ -78,10 +78,6 @@ BaselineWord CompareWithBaseline(const Settings& settings, const Bench& bench) {
 Result<Json> Findings(Invocation& invocation) {
   Bench bench;
   RINGFENCE_TRY(SetUp(invocation, bench));
-  const std::string simulated = invocation.settings.state() + "/node/driver";
-  if (!bench.nvml && gpu::IsSimulatedRoot(simulated)) {
-    bench.nvml = assure::AskNvml(simulated);
-  }
   const assure::Assessment assessment =
       assure::Assess(bench.checks, bench.Context(), bench.exceptions);
   JsonArray checks;
@@ -91,6 +87,9 @@ Result<Json> Findings(Invocation& invocation) {
                                 {"class", Cut(result.check->area, 64)},
                                 {"result", std::string(Name(result.standing))},
                                 {"severity", result.check->severity()},
+                                {"likelihood", result.check->likelihood},
+                                {"impact", result.check->impact},
+                                {"effort", result.check->effort},
                                 {"seen", Cut(result.why, kSeenBytesMax)}});
   }
   BaselineWord baseline = CompareWithBaseline(invocation.settings, bench);
@@ -118,43 +117,108 @@ Result<net::ClientOptions> NodeIdentity(const Settings& settings) {
   return options;
 }
 
-Result<std::string> SendOnce(Invocation& invocation) {
-  const auto identity = NodeIdentity(invocation.settings);
-  if (!identity.has_value()) {
+Result<net::ClientOptions> NodeIdentityOrHint(const Settings& settings) {
+  auto identity = NodeIdentity(settings);
+  if (!identity.has_value() && identity.error().code == Code::kNotFound) {
     Error error = identity.error();
-    if (error.code == Code::kNotFound) {
-      error.hint = "run it on a node that has joined, as root, with its --state DIR";
-    }
+    error.hint = "run it on a node that has joined, as root, with its --state DIR";
     return error;
   }
-  RINGFENCE_ASSIGN(const Json body, Findings(invocation));
-  RINGFENCE_ASSIGN(const auto client, net::Client::Create(*identity));
+  return identity;
+}
+
+Status Send(const net::ClientOptions& identity, const Json& body) {
+  RINGFENCE_ASSIGN(const auto client, net::Client::Create(identity));
   RINGFENCE_ASSIGN(const net::Response response, client->Send({.method = "POST",
                                                                .target = "/v1/agent/assessment",
                                                                .body = CanonicalJson(body)}));
   if (response.status >= 300) {
     return net::ErrorFromResponse(response.status, response.body);
   }
-  const std::string score = std::to_string(body.at("score").as_int64());
-  return "score " + score + ", baseline " + std::string(body.at("baseline").as_string());
+  return {};
 }
 
-// Until it is told to stop. What fails is tried again sooner.
-int SendForever(Invocation& invocation, Milliseconds every) {
+std::string Words(const Json& body) {
+  return "score " + std::to_string(body.at("score").as_int64()) + ", baseline " +
+         std::string(body.at("baseline").as_string());
+}
+
+// What makes it news: results and drift, not the words in which they were seen.
+std::string GistOf(const Json& body) {
+  std::string gist(body.at("baseline").as_string());
+  for (const Json& check : body.at("checks").as_array()) {
+    gist += '\n';
+    gist += check.at("id").as_string();
+    gist += ' ';
+    gist += check.at("result").as_string();
+  }
+  for (const Json& drift : body.at("drift").as_array()) {
+    gist += '\n' + CanonicalJson(drift);
+  }
+  return gist;
+}
+
+Result<std::string> SendOnce(Invocation& invocation) {
+  RINGFENCE_ASSIGN(const net::ClientOptions identity, NodeIdentityOrHint(invocation.settings));
+  RINGFENCE_ASSIGN(const Json body, Findings(invocation));
+  RINGFENCE_TRY(Send(identity, body));
+  return Words(body);
+}
+
+struct Rhythm {
+  Milliseconds every{};  // sent, whatever it says
+  Milliseconds watch{};  // looked at, and sent when it is news
+};
+
+class Watcher {
+ public:
+  Watcher(Invocation& invocation, Rhythm rhythm) : invocation_(invocation), rhythm_(rhythm) {}
+
+  // The pause until the next look. What fails is tried again sooner.
+  Milliseconds Look() {
+    const auto sent = SendNews();
+    if (sent.has_value()) {
+      if (!sent->empty()) {
+        os::Log(os::Level::kInfo, "assessed", {{"what", *sent}});
+      }
+      return rhythm_.watch;
+    }
+    if (sent.error().code == Code::kNotFound) {
+      return kJoinRetry;  // it has not joined yet
+    }
+    os::Log(os::Level::kWarning, "not_assessed", {{"why", sent.error().message}});
+    return std::min<Milliseconds>(rhythm_.watch, kRetry);
+  }
+
+ private:
+  // What was sent; nothing where there is no news.
+  Result<std::string> SendNews() {
+    RINGFENCE_ASSIGN(const net::ClientOptions identity, NodeIdentity(invocation_.settings));
+    RINGFENCE_ASSIGN(const Json body, Findings(invocation_));
+    std::string gist = GistOf(body);
+    const auto now = std::chrono::steady_clock::now();
+    if (gist == sent_ && now - sent_at_ < rhythm_.every) {
+      return std::string();
+    }
+    RINGFENCE_TRY(Send(identity, body));
+    sent_ = std::move(gist);
+    sent_at_ = now;
+    return Words(body);
+  }
+
+  Invocation& invocation_;
+  const Rhythm rhythm_;
+  std::string sent_;
+  std::chrono::steady_clock::time_point sent_at_{};
+};
+
+// Until it is told to stop.
+int SendForever(Invocation& invocation, Rhythm rhythm) {
   os::HoldSignals();
   os::SetLogName("assess");
+  Watcher watcher(invocation, rhythm);
   for (;;) {
-    const auto sent = SendOnce(invocation);
-    Milliseconds pause = every;
-    if (sent.has_value()) {
-      os::Log(os::Level::kInfo, "assessed", {{"what", *sent}});
-    } else if (sent.error().code == Code::kNotFound) {
-      pause = kJoinRetry;  // it has not joined yet
-    } else {
-      os::Log(os::Level::kWarning, "not_assessed", {{"why", sent.error().message}});
-      pause = std::min<Milliseconds>(every, kRetry);
-    }
-    const auto until = std::chrono::steady_clock::now() + pause;
+    const auto until = std::chrono::steady_clock::now() + watcher.Look();
     while (std::chrono::steady_clock::now() < until) {
       if (os::WaitForSignal(std::chrono::milliseconds(500)) == os::Signal::kStop) {
         return kExitOk;
@@ -163,18 +227,37 @@ int SendForever(Invocation& invocation, Milliseconds every) {
   }
 }
 
+Result<Milliseconds> SpanOption(const Parsed& parsed, std::string_view name, Milliseconds otherwise,
+                                Milliseconds least) {
+  const auto text = parsed.Value(name);
+  if (!text) {
+    return otherwise;
+  }
+  const auto span = ParseDuration(*text);
+  if (!span.has_value()) {
+    return Prefix("--" + std::string(name), span.error());
+  }
+  if (*span < least) {
+    return Error{Code::kInvalidArgument,
+                 "--" + std::string(name) + ": " + FormatDuration(least) + " at least", "",
+                 std::string(name)};
+  }
+  return *span;
+}
+
 }  // namespace
 
 Result<int> AssessSend(Invocation& invocation) {
-  if (const auto text = invocation.parsed.Value("every")) {
-    const auto every = ParseDuration(*text);
-    if (!every.has_value()) {
-      return Prefix("--every", every.error());
-    }
-    if (*every < kEveryLeast) {
-      return Error{Code::kInvalidArgument, "--every: a minute at least", "", "every"};
-    }
-    return SendForever(invocation, *every);
+  const Parsed& parsed = invocation.parsed;
+  if (parsed.Has("every")) {
+    Rhythm rhythm;
+    RINGFENCE_ASSIGN(rhythm.every, SpanOption(parsed, "every", {}, kEveryLeast));
+    RINGFENCE_ASSIGN(rhythm.watch, SpanOption(parsed, "watch", std::min(rhythm.every, kWatch),
+                                              std::chrono::seconds(1)));
+    return SendForever(invocation, rhythm);
+  }
+  if (parsed.Has("watch")) {
+    return Error{Code::kInvalidArgument, "--watch is for --every", "give --every too", "watch"};
   }
   RINGFENCE_ASSIGN(const std::string said, SendOnce(invocation));
   if (invocation.console.table()) {

@@ -67,6 +67,72 @@ TEST(AssessCommandTest, EveryReport) {
   EXPECT_GT(parsed->at("counts").at("fail").as_int64(), 40);
 }
 
+TEST(AssessCommandTest, SlipsAreAnsweredAndTheWorstComesFirst) {
+  const TestFolder folder;
+  const AppResult slip = RunLine(folder.folder.path(), {"assess", "flet"});
+  EXPECT_EQ(slip.status, 2);
+  EXPECT_NE(slip.err.find("fleet"), std::string::npos) << slip.err;
+  EXPECT_NE(RunChecks(folder, {"assess", "--class", "hosts"}, "bad").err.find("`host`"),
+            std::string::npos);
+  const AppResult all = RunChecks(folder, {"assess", "--all"}, "bad");
+  EXPECT_LT(all.out.rfind("fail            critical"), all.out.find("fail            high"));
+  EXPECT_LT(all.out.rfind("fail            high"), all.out.find("fail            medium"));
+}
+
+TEST(AssessCommandTest, AReportIsNoOtherFormat) {
+  const TestFolder folder;
+  const AppResult both = RunChecks(folder, {"assess", "--report", "html", "-o", "json"}, "bad");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_TRUE(both.out.empty()) << both.out;
+  EXPECT_NE(both.err.find("leave --report out"), std::string::npos) << both.err;
+}
+
+TEST(AssessCommandTest, AFolderForAFileAndAFileForAFolder) {
+  const TestFolder folder;
+  const std::string file = folder.Write("file", "x");
+  const AppResult exceptions =
+      RunChecks(folder, {"assess", "--exceptions", folder.folder.path()}, "good");
+  EXPECT_EQ(exceptions.status, 2) << exceptions.err;
+  EXPECT_NE(exceptions.err.find("name a file"), std::string::npos) << exceptions.err;
+  const AppResult root =
+      RunLine(folder.folder.path(), {"assess", "--checks", kChecks, "--root", file});
+  EXPECT_EQ(root.status, 2) << root.err;
+  EXPECT_NE(root.err.find("name a folder"), std::string::npos) << root.err;
+}
+
+TEST(AssessCommandTest, TheDriverOfTheSettingsIsAskedByEveryCommand) {
+  const TestFolder folder;
+  const std::string state = folder.Path("state");
+  ASSERT_TRUE(os::MakeDirs(state, 0700).has_value());
+  // There is no driver in it: whoever asks it says so.
+  folder.Write("state/ringfence.yaml", "node: {driver_root: " + folder.Path("driver") + "}\n");
+  const std::string config = folder.Path("state/ringfence.yaml");
+  const AppResult check =
+      RunLine(folder.folder.path(),
+              {"check", "run", "gpu-ecc", "--checks", kChecks, "--config", config, "-o", "json"});
+  const AppResult baseline =
+      RunLine(folder.folder.path(), {"baseline", "capture", "--config", config});
+  EXPECT_NE(check.out.find("cannot tell"), std::string::npos) << check.out << check.err;
+  EXPECT_NE(baseline.err.find(folder.Path("driver")), std::string::npos) << baseline.err;
+}
+
+TEST(AssessCommandTest, TheFleetsTableHasAColumnOfFlawsOnlyWhereBulletinsAreGiven) {
+  const TestFolder folder;
+  const FakeServer server([](const net::Request&, const net::Responder& responder) {
+    net::Response response;
+    response.body =
+        R"({"assessments":[{"node":"n1","time":"2026-11-16T12:00:00Z","score":70,"failing":3,)"
+        R"("cannot_tell":2,"severities":{"critical":1,"high":2},"baseline":"ok","drift":0}]})";
+    responder.Send(std::move(response));
+  });
+  server.WriteContextIn(folder.Path("state"));
+  const AppResult result =
+      RunLine(folder.folder.path(), {"assess", "fleet", "--state", folder.Path("state")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("BASELINE  WHEN"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("FLAWS"), std::string::npos);
+}
+
 TEST(AssessCommandTest, OneCheck) {
   const TestFolder folder;
   EXPECT_NE(

@@ -232,6 +232,10 @@ Result<int> Checkpoint(Invocation& invocation) {
 Result<int> Keys(Invocation& invocation) {
   RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
   RINGFENCE_ASSIGN(const Json keys, api->Get("/v1/audit/keys"));
+  if (invocation.parsed.Has("log")) {
+    invocation.console.out() << TextOf(keys, "log") << '\n';
+    return 0;
+  }
   if (!invocation.console.table()) {
     invocation.console.Show(keys);
     return 0;
@@ -300,7 +304,9 @@ CommandTable AuditCommands() {
       {.path = "audit keys",
        .group = Group::kEvidence,
        .summary = "Show the keys that verify checkpoints and cosignatures.",
-       .examples = {{"ringfence audit keys", "compare them with those you have"}},
+       .options = {{.name = "log", .help = "the log's alone, as other commands take it"}},
+       .examples = {{"ringfence audit keys", "compare them with those you have"},
+                    {"ringfence audit keys --log > log.vkey", "for `evidence verify --log-key`"}},
        .handler = Keys},
   };
 }

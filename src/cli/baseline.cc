@@ -87,11 +87,6 @@ Result<Look> LookAtMachine(const Invocation& invocation) {
   return look;
 }
 
-std::string Folder(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 Result<int> BaselineRecord(Invocation& invocation) {
   RINGFENCE_ASSIGN(const BaselineFiles files, FilesOf(invocation));
   if (os::Exists(files.baseline) && !invocation.parsed.Has("force")) {
@@ -103,9 +98,7 @@ Result<int> BaselineRecord(Invocation& invocation) {
     return Error{Code::kFailedPrecondition, "there is nothing to record", "run it as root"};
   }
   Baseline baseline{look.node, invocation.clock.Now(), std::move(look.sight.facts)};
-  for (const std::string& path : {files.baseline, files.key, files.public_key}) {
-    RINGFENCE_TRY(os::MakeDirs(Folder(path), 0700));
-  }
+  RINGFENCE_TRY(MakeOwnFolder(invocation, {files.baseline, files.key, files.public_key}));
   RINGFENCE_ASSIGN(const crypto::SigningKey key, OpenSigningKey(files.key));
   const std::string text = SignBaseline(baseline, key);
   if (text.size() > crypto::kEnvelopeBytesMax) {
@@ -143,6 +136,7 @@ Result<Baseline> ReadBaseline(const BaselineFiles& files) {
   auto baseline = assure::OpenBaseline(*text, key);
   if (!baseline.has_value()) {
     Error error = Prefix(files.baseline, baseline.error());
+    error.code = Code::kPermissionDenied;  // damaged or forged: refused all the same
     error.hint = "it was changed, or signed by another key than " + files.public_key +
                  ": do not trust it; find out who did, and record it anew";
     return error;

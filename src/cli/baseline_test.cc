@@ -66,6 +66,15 @@ TEST_F(BaselineCommandTest, RefusesWhatTheKeyDidNotSign) {
   EXPECT_EQ(Run({"baseline", "record", "--force"}).status, 8);
 }
 
+TEST_F(BaselineCommandTest, NoFolderOfAMistypedPathIsMade) {
+  const AppResult result = Run({"baseline", "record", "--file", folder_.Path("bakups/n7.json"),
+                                "--key", folder_.Path("k"), "--public-key", folder_.Path("p")});
+  EXPECT_EQ(result.status, 4) << result.err;
+  EXPECT_NE(result.err.find("bakups"), std::string::npos) << result.err;
+  EXPECT_FALSE(os::Exists(folder_.Path("bakups")));
+  EXPECT_FALSE(os::Exists(folder_.Path("k"))) << "nothing half done";
+}
+
 TEST_F(BaselineCommandTest, ChecksReadWhatNvmlSaid) {
   const std::string checks = RINGFENCE_SOURCE_DIR "/content/checks";
   const std::string bad = RINGFENCE_SOURCE_DIR "/tests/roots/bad";

@@ -51,6 +51,12 @@ void TakeLetters(Typed& typed, std::string_view letters) {
   }
 }
 
+// `assess` is a command, and `assess fleet` another.
+bool MayContinue(const CommandTable& table, const Typed& typed, const std::string& word) {
+  const std::vector<std::string> next = NextWords(table, typed.path);
+  return typed.arguments == 0 && std::find(next.begin(), next.end(), word) != next.end();
+}
+
 Typed Read(const CommandTable& table, const std::vector<std::string>& words, std::size_t count) {
   Typed typed;
   for (std::size_t i = 0; i < count; ++i) {
@@ -67,7 +73,7 @@ Typed Read(const CommandTable& table, const std::vector<std::string>& words, std
       TakeLong(typed, std::string_view(word).substr(2));
     } else if (word.size() > 1 && word[0] == '-') {
       TakeLetters(typed, std::string_view(word).substr(1));
-    } else if (typed.command != nullptr) {
+    } else if (typed.command != nullptr && !MayContinue(table, typed, word)) {
       ++typed.arguments;
     } else {
       typed.path += (typed.path.empty() ? "" : " ") + word;
@@ -123,6 +129,17 @@ class Completer {
       const std::string path = typed.path.empty() ? word : typed.path + " " + word;
       const CommandSpec* command = FindCommand(table_, path);
       Offer(word, command == nullptr ? "commands about " + word + "s" : command->summary);
+    }
+  }
+
+  void Arguments(const Typed& typed) {
+    if (typed.command == nullptr || typed.command->arguments.empty()) {
+      return;
+    }
+    const auto& arguments = typed.command->arguments;
+    const ArgumentSpec& argument = arguments[std::min(typed.arguments, arguments.size() - 1)];
+    if (typed.arguments < arguments.size() || argument.repeated) {
+      Value(argument.completes, argument.words);
     }
   }
 
@@ -255,14 +272,11 @@ std::string Complete(const CommandTable& table, const std::vector<std::string>& 
     }
   } else if (current.starts_with('-')) {
     completer.OptionNames(typed);
-  } else if (typed.command == nullptr) {
-    completer.NextCommand(typed);
-  } else if (!typed.command->arguments.empty()) {
-    const auto& arguments = typed.command->arguments;
-    const ArgumentSpec& argument = arguments[std::min(typed.arguments, arguments.size() - 1)];
-    if (typed.arguments < arguments.size() || argument.repeated) {
-      completer.Value(argument.completes, argument.words);
+  } else {
+    if (typed.arguments == 0) {
+      completer.NextCommand(typed);
     }
+    completer.Arguments(typed);
   }
   return completer.Take();
 }

@@ -49,6 +49,9 @@ TEST(CompletionTest, OffersWhatCanComeNext) {
   EXPECT_EQ(Offered({"--config", ""}), ":files");
   EXPECT_EQ(Offered({"policy", "check", ""}), ":folders");
   EXPECT_EQ(Offered({"completion", ""}), "bash zsh fish");
+  EXPECT_EQ(Offered({"assess", ""}), "fleet node diff send") << "a command with commands below it";
+  EXPECT_EQ(Offered({"assess", "fleet", "--cs"}), "--csaf");
+  EXPECT_EQ(Offered({"assess", "diff", ""}), Offered({"assess", "node", ""}));
   EXPECT_EQ(Offered({"__"}), "") << "hidden";
   EXPECT_EQ(Offered({"nonsense", ""}), "");
   EXPECT_EQ(Offered({}), "");

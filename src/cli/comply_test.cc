@@ -86,6 +86,32 @@ TEST(ComplyCommandTest, OneControl) {
   EXPECT_EQ(Comply(folder, {"comply", "status", "--offline", "--fresh", "soon"}).status, 2);
 }
 
+TEST(EvidenceCommandTest, NeverOverAnotherPackageAndAWrongLogKeyIsNoForgery) {
+  const TestFolder folder;
+  const std::string tar = folder.Path("e.tar");
+  const std::vector<std::string> words = {"evidence", "export", "--offline", "--out", tar};
+  ASSERT_EQ(Comply(folder, words).status, 0);
+  const std::string first = os::ReadText(tar, std::size_t{1} << 26U).value();
+  EXPECT_EQ(Comply(folder, words).status, 6);
+  EXPECT_EQ(os::ReadText(tar, std::size_t{1} << 26U).value(), first);
+  const std::string wrong = folder.Write("wrong.vkey", "-----BEGIN PUBLIC KEY-----\n");
+  const AppResult verified =
+      RunLine(folder.folder.path(), {"evidence", "verify", tar, "--log-key", wrong});
+  EXPECT_EQ(verified.status, 2) << verified.out;
+  EXPECT_NE(verified.err.find("audit keys --log"), std::string::npos) << verified.err;
+  EXPECT_EQ(verified.out.find("NOT what was packed"), std::string::npos);
+  const FakeServer server([](const net::Request&, const net::Responder& responder) {
+    net::Response response;
+    response.body = R"({"log":"ringfence.local/x+1a2b3c4d+AbC=","witnesses":[]})";
+    responder.Send(std::move(response));
+  });
+  server.WriteContextIn(folder.Path("state"));
+  EXPECT_EQ(
+      RunLine(folder.folder.path(), {"audit", "keys", "--log", "--state", folder.Path("state")})
+          .out,
+      "ringfence.local/x+1a2b3c4d+AbC=\n");
+}
+
 TEST(ComplyCommandTest, TheServersEvidence) {
   const TestFolder folder;
   const std::string now = FormatTime(SystemClock().Now());

@@ -7,6 +7,7 @@
 #include "assure/evidence_package.h"
 #include "assure/evidence_page.h"
 #include "assure/oscal_report.h"
+#include "audit/note.h"
 #include "base/code.h"
 #include "cli/comply.h"
 #include "cli/console.h"
@@ -192,6 +193,10 @@ Result<int> EvidenceExport(Invocation& invocation) {
     return Error{Code::kInvalidArgument, "--out: say where the package goes",
                  "--out package.tar, or the name of a new folder"};
   }
+  if (os::Exists(*out)) {
+    return Error{Code::kConflict, "--out: " + *out + " is there already",
+                 "choose a new name; a package is never written over another"};
+  }
   std::optional<crypto::SigningKey> key;
   if (const auto file = parsed.Value("key")) {
     RINGFENCE_ASSIGN(const std::string pem, os::ReadText(*file, kKeyBytesMax));
@@ -235,7 +240,7 @@ Result<int> EvidenceExport(Invocation& invocation) {
   }
   if (out->ends_with(".tar")) {
     const std::string tar = assure::WriteTar(files, dossier.bench.head.when);
-    RINGFENCE_TRY(os::WriteFile(*out, AsBytes(tar), 0600));
+    RINGFENCE_TRY(os::CreateFileDurable(*out, AsBytes(tar), 0600));
   } else {
     RINGFENCE_TRY(assure::WriteEvidenceFolder(*out, files));
   }
@@ -261,6 +266,11 @@ Result<assure::EvidenceTrust> TrustOf(const Parsed& parsed) {
     if (os::Exists(*given)) {
       RINGFENCE_ASSIGN(const std::string text, os::ReadText(*given, kKeyBytesMax));
       trust.log_vkey = text.substr(0, text.find_last_not_of(" \r\n") + 1);
+    }
+    // Before anything is verified with it: a wrong file is no sign of a forged package.
+    if (!audit::ParseVerifierKey(trust.log_vkey).has_value()) {
+      return Error{Code::kInvalidArgument, "--log-key: " + *given + " is no key of an audit log",
+                   "`ringfence audit keys --log` prints it: NAME+HASH+BASE64", "log-key"};
     }
   }
   return trust;

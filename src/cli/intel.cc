@@ -332,6 +332,18 @@ std::string FeedNameOf(const std::string& path) {
   return name.substr(0, 64);
 }
 
+// As the server has it, so that nothing is sent in vain.
+Result<std::string> FeedName(const std::string& name) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789._-";
+  constexpr std::size_t kBytesMax = 64;
+  if (name.empty() || name.size() > kBytesMax || name == "." || name == ".." ||
+      name.find_first_not_of(kAllowed) != std::string::npos) {
+    return Error{Code::kInvalidArgument, "\"" + name + "\" is no name for a feed",
+                 "use up to 64 of a-z, 0-9, '.', '_' and '-'", "name"};
+  }
+  return name;
+}
+
 class Upload {
  public:
   Upload(Api& api, std::string feed)
@@ -383,7 +395,8 @@ Result<int> Import(Invocation& invocation) {
   Console& console = invocation.console;
   WarnOf(console, file, path);
   const detect::Moment now = Now(invocation.clock);
-  const std::string feed = invocation.parsed.Value("name").value_or(FeedNameOf(path));
+  RINGFENCE_ASSIGN(const std::string feed,
+                   FeedName(invocation.parsed.Value("name").value_or(FeedNameOf(path))));
   RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
   Upload upload(*api, feed);
   std::size_t expired = 0;
@@ -412,9 +425,9 @@ Result<int> Import(Invocation& invocation) {
 }
 
 Result<int> Remove(Invocation& invocation) {
+  RINGFENCE_ASSIGN(const std::string feed, FeedName(invocation.parsed.Argument(0)));
   RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
-  RINGFENCE_ASSIGN(const Json answer,
-                   api->Delete(Target("/v1/intel/feeds", invocation.parsed.Argument(0), "")));
+  RINGFENCE_ASSIGN(const Json answer, api->Delete(Target("/v1/intel/feeds", feed, "")));
   Console& console = invocation.console;
   if (!console.table()) {
     console.Show(answer);

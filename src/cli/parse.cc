@@ -198,8 +198,9 @@ class Parser {
                    std::string(command->arguments[parsed_.arguments.size()].help));
     }
     if (!open_ended && parsed_.arguments.size() > command->arguments.size()) {
-      return Wrong("\"" + parsed_.arguments[command->arguments.size()] + "\" is one word too many",
-                   "leave it out");
+      const std::string& word = parsed_.arguments[command->arguments.size()];
+      return Wrong("\"" + word + "\" is one word too many",
+                   DidYouMean(word, NextWords(table_, parsed_.path), "leave it out"));
     }
     return {};
   }

@@ -2,6 +2,8 @@
 
 #include "cli/risk.h"
 
+#include <algorithm>
+
 #include "base/code.h"
 #include "cli/assess.h"
 #include "cli/commands.h"
@@ -45,9 +47,9 @@ class RiskChange {
  public:
   static Result<RiskChange> Begin(Invocation& invocation, bool may_be_new) {
     RINGFENCE_ASSIGN(const std::string path, RegisterFile(invocation));
-    if (const std::size_t slash = path.rfind('/'); may_be_new && slash != std::string::npos) {
-      RINGFENCE_TRY(os::MakeDirs(path.substr(0, slash), 0700));
-    } else if (!may_be_new) {
+    if (may_be_new) {
+      RINGFENCE_TRY(MakeOwnFolder(invocation, {path}));
+    } else {
       RINGFENCE_TRY(OpenRiskDesk(invocation, false));
     }
     auto lock = os::LockFile(path + ".lock");
@@ -192,6 +194,54 @@ Result<assure::NodeFindings> Findings(Invocation& invocation, const std::string&
                     bench.head.when);
 }
 
+Result<std::vector<NodeNews>> NewsFor(Invocation& invocation) {
+  const Parsed& parsed = invocation.parsed;
+  if (parsed.Has("fleet")) {
+    for (const std::string_view other :
+         {"node", "root", "driver-root", "csaf", "class", "proofs"}) {
+      if (parsed.Has(other)) {
+        return Error{Code::kInvalidArgument,
+                     "--fleet and --" + std::string(other) + " do not go together",
+                     "the server knows it of each node"};
+      }
+    }
+    if (!parsed.arguments.empty()) {
+      return Error{Code::kInvalidArgument, "--fleet takes no files", "leave one of them out"};
+    }
+    return FleetNews(invocation);
+  }
+  std::vector<std::string> files = parsed.arguments;
+  if (files.empty()) {
+    files.emplace_back();  // this machine
+  }
+  std::vector<NodeNews> news;
+  for (const std::string& file : files) {
+    RINGFENCE_ASSIGN(assure::NodeFindings found, Findings(invocation, file));
+    news.push_back({std::move(found), std::nullopt, std::nullopt, false});
+  }
+  return news;
+}
+
+// What the server knows beside the findings. What it does not know stays as it was said.
+void Know(const NodeNews& news, Exposure& exposure) {
+  if (news.tenants) {
+    exposure.tenants = news.tenants;
+  }
+  if (news.proofs) {
+    exposure.proofs = news.proofs->proofs;
+    exposure.simulated = news.proofs->simulated;
+  }
+}
+
+bool Same(const Exposure& a, const Exposure& b) {
+  const auto same_proof = [](const assure::Proof& x, const assure::Proof& y) {
+    return x.probe == y.probe && x.result == y.result && x.when == y.when;
+  };
+  return a.tenants == b.tenants && a.classification == b.classification &&
+         a.reachable == b.reachable && a.simulated == b.simulated &&
+         std::equal(a.proofs.begin(), a.proofs.end(), b.proofs.begin(), b.proofs.end(), same_proof);
+}
+
 }  // namespace
 
 const OptionSpec& RegisterOption() {
@@ -246,20 +296,24 @@ Result<int> RiskAssign(Invocation& invocation) { return DecideCommand(invocation
 
 Result<int> RiskUpdate(Invocation& invocation) {
   const Parsed& parsed = invocation.parsed;
-  std::vector<std::string> files = parsed.arguments;
-  if (files.empty()) {
-    files.emplace_back();  // this machine
-  }
+  RINGFENCE_ASSIGN(std::vector<NodeNews> news, NewsFor(invocation));
   RINGFENCE_ASSIGN(RiskChange change, RiskChange::Begin(invocation, true));
   RiskDesk& desk = change.desk();
   JsonArray done;
-  for (const std::string& file : files) {
-    RINGFENCE_ASSIGN(assure::NodeFindings found, Findings(invocation, file));
+  for (NodeNews& one : news) {
+    assure::NodeFindings& found = one.found;
     found.node = parsed.Value("node").value_or(found.node);
-    Exposure exposure = desk.reg.nodes[found.node].exposure;
+    const auto before = desk.reg.nodes.find(found.node);
+    Exposure exposure = before == desk.reg.nodes.end() ? Exposure() : before->second.exposure;
+    Know(one, exposure);
     RINGFENCE_TRY(ReadExposureOptions(parsed, exposure));
+    if (one.from_fleet && before != desk.reg.nodes.end() && before->second.when == found.when &&
+        Same(before->second.exposure, exposure)) {
+      invocation.console.Note(found.node + ": nothing new since " + FormatTime(found.when));
+      continue;
+    }
     RINGFENCE_ASSIGN(const assure::UpdateCounts counts,
-                     UpdateRegister(desk.reg, desk.model, found, exposure));
+                     UpdateRegister(desk.reg, desk.model, found, exposure, desk.now));
     const int score = desk.reg.nodes[found.node].trend.back().score;
     done.push_back(JsonObject{{"node", found.node},
                               {"score", score},
@@ -282,12 +336,6 @@ Result<int> RiskUpdate(Invocation& invocation) {
   if (!invocation.console.table()) {
     invocation.console.Show(done);
   }
-  return kExitOk;
-}
-
-Result<int> RiskReport(Invocation& invocation) {
-  RINGFENCE_ASSIGN(const RiskDesk desk, OpenRiskDesk(invocation, false));
-  invocation.console.out() << RiskHtml(desk.reg, desk.model, desk.now);
   return kExitOk;
 }
 

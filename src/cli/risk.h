@@ -2,7 +2,9 @@
 
 // What the commands of `ringfence risk` share.
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "assure/risk_register.h"
 #include "cli/command.h"
@@ -19,6 +21,16 @@ struct RiskDesk {
 Result<RiskDesk> OpenRiskDesk(Invocation& invocation, bool may_be_new);
 const OptionSpec& RegisterOption();
 const OptionSpec& RiskModelOption();
+
+// What is known of a node that was assessed: here, in a file, or as the server has it.
+struct NodeNews {
+  assure::NodeFindings found;
+  std::optional<int> tenants;
+  std::optional<assure::Exposure> proofs;
+  bool from_fleet = false;
+};
+// Of every node that the server has an assessment of.
+Result<std::vector<NodeNews>> FleetNews(Invocation& invocation);
 
 std::string Halves(std::int64_t halves);
 

@@ -58,7 +58,7 @@ CommandTable ViewCommands() {
        .handler = RiskTrend},
       {.path = "risk report",
        .group = Group::kEvidence,
-       .summary = "Print the register as a page of HTML.",
+       .summary = "Print the register as a page of HTML; with -o json as a document.",
        .options = {RegisterOption(), RiskModelOption()},
        .examples = {{"ringfence risk report > risk.html", "with heat map and arithmetic"}},
        .handler = RiskReport},
@@ -72,12 +72,19 @@ CommandTable RiskCommands() {
       {.path = "risk update",
        .group = Group::kEvidence,
        .summary = "Bring what an assessment finds into the register of risks.",
-       .details = "Assesses this machine, or takes documents of `ringfence assess -o json`. A "
-                  "finding that\n"
-                  "passes now is closed; one that cannot be told any more stays open. What is said "
-                  "of the\n"
-                  "node is remembered until it is said again.",
-       .options = {{.name = "node", .value = "NAME", .help = "what the node is called"},
+       .details =
+           "Assesses this machine, takes documents of `ringfence assess -o json`, or with --fleet "
+           "what\n"
+           "the server holds: how many tenants had leases on the node in the last 30 days and how "
+           "its\n"
+           "walls stood the last attacks are then known too. A finding that passes now is closed; "
+           "one\n"
+           "that cannot be told any more stays open. What is said of the node is remembered until "
+           "it is\n"
+           "said again.",
+       .options = {{.name = "fleet",
+                    .help = "every node's last assessment, tenants and proofs, from the server"},
+                   {.name = "node", .value = "NAME", .help = "what the node is called"},
                    {.name = "tenants", .value = "N", .help = "how many tenants work on it"},
                    {.name = "classification",
                     .value = "WORD",
@@ -106,7 +113,8 @@ CommandTable RiskCommands() {
                       .repeated = true,
                       .completes = Completes::kFile}},
        .examples = {{"ringfence risk update --tenants 3 --reachable no", "this machine"},
-                    {"ringfence risk update gpu-*.json", "assessments of a fleet"}},
+                    {"ringfence risk update --fleet", "all nodes, as the server knows them"},
+                    {"ringfence risk update gpu-*.json", "assessments that others made"}},
        .handler = RiskUpdate},
       {.path = "risk accept",
        .group = Group::kEvidence,

@@ -33,7 +33,7 @@ class RiskCommandTest : public ::testing::Test {
   const std::string kChecks = RINGFENCE_SOURCE_DIR "/content/checks";
   const std::string kModel = RINGFENCE_SOURCE_DIR "/content/risk/model.yaml";
   TestFolder folder_;
-  std::string register_ = folder_.Path("reg/risk.json");
+  std::string register_ = folder_.Path("risk.json");
 };
 
 TEST_F(RiskCommandTest, FromFindingsToDecisionsAndBack) {
@@ -47,6 +47,10 @@ TEST_F(RiskCommandTest, FromFindingsToDecisionsAndBack) {
   EXPECT_NE(Run({"risk", "show", "n1"}).out.find("rounded down"), std::string::npos);
   EXPECT_NE(Run({"risk", "matrix"}).out.find("impact"), std::string::npos);
   EXPECT_NE(Run({"risk", "report"}).out.find("<!doctype html>"), std::string::npos);
+  const Json report = RunJson({"risk", "report"});
+  EXPECT_EQ(report.at("matrix").as_array().size(), 25U);
+  EXPECT_EQ(report.at("nodes").at(0).at("node"), "n1");
+  EXPECT_GT(report.at("risks").as_array().size(), 40U);
   const Json top = RunJson({"risk", "top"});
   ASSERT_EQ(top.as_array().size(), 10U);
   EXPECT_LT(top.at(0).at("score_then").as_int64(), top.at(9).at("score_then").as_int64());
@@ -100,7 +104,7 @@ TEST_F(RiskCommandTest, AnAssessmentFromElsewhereAndADamagedRegister) {
   EXPECT_EQ(Run({"risk", "list", "--node", "gpu-bad-2"}).status, 4);
   EXPECT_EQ(Run({"risk", "update", folder_.Write("b.json", "{}")}).status, 2);
   const std::string text = os::ReadText(register_, std::size_t{1} << 24U).value();
-  folder_.Write("reg/risk.json", text.substr(0, text.size() / 2));
+  folder_.Write("risk.json", text.substr(0, text.size() / 2));
   EXPECT_EQ(Run({"risk", "list"}).status, 8);
   EXPECT_EQ(Update("bad").status, 8) << "a register that cannot be read is not written over";
   EXPECT_EQ(os::ReadText(register_, std::size_t{1} << 24U).value().size(), text.size() / 2);

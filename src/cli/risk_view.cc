@@ -22,6 +22,8 @@ std::string Halves(std::int64_t halves) {
 
 namespace {
 
+constexpr std::size_t kTopMax = 10;
+
 struct Row {
   const Risk* risk;
   Weighed weighed;
@@ -147,16 +149,49 @@ int ShowNode(Console& console, const RiskDesk& desk, const NodeScore& score) {
   return kExitOk;
 }
 
-int ShowScores(Console& console, const std::vector<NodeScore>& scores) {
-  const NodeScore fleet = ScoreFleet(scores);
-  if (!console.table()) {
-    JsonArray nodes;
-    for (const NodeScore& score : scores) {
-      nodes.push_back(ScoreJson(score));
+JsonObject ScoresJson(const std::vector<NodeScore>& scores) {
+  JsonArray nodes;
+  for (const NodeScore& score : scores) {
+    nodes.push_back(ScoreJson(score));
+  }
+  return JsonObject{{"fleet", ScoreJson(ScoreFleet(scores))}, {"nodes", std::move(nodes)}};
+}
+
+JsonArray HeatJson(const assure::Heat& heat) {
+  JsonArray cells;
+  for (int likelihood = 5; likelihood >= 1; --likelihood) {
+    for (int impact = 1; impact <= 5; ++impact) {
+      cells.push_back(JsonObject{{"likelihood", likelihood},
+                                 {"impact", impact},
+                                 {"severity", assure::RiskSeverity(likelihood * impact)},
+                                 {"count", heat.cells[likelihood - 1][impact - 1]}});
     }
-    console.Show(JsonObject{{"fleet", ScoreJson(fleet)}, {"nodes", std::move(nodes)}});
+  }
+  return cells;
+}
+
+JsonArray MendingsJson(const std::vector<assure::Mending>& mendings) {
+  JsonArray items;
+  for (const assure::Mending& mending : mendings) {
+    const assure::RiskFinding& finding = *mending.finding;
+    items.push_back(JsonObject{{"check", finding.check},
+                               {"title", finding.title},
+                               {"risk", mending.risk},
+                               {"effort", finding.effort * mending.nodes},
+                               {"nodes", mending.nodes},
+                               {"score_then", mending.score},
+                               {"fix", finding.fix},
+                               {"command", finding.command}});
+  }
+  return items;
+}
+
+int ShowScores(Console& console, const std::vector<NodeScore>& scores) {
+  if (!console.table()) {
+    console.Show(ScoresJson(scores));
     return kExitOk;
   }
+  const NodeScore fleet = ScoreFleet(scores);
   Table table({"NODE", "SCORE", "LOST", "OF", "FAILING", "CANNOT TELL"});
   for (const NodeScore& score : scores) {
     table.Add({score.node, std::to_string(score.score()), Halves(score.lost), Halves(score.all),
@@ -274,16 +309,7 @@ Result<int> RiskMatrix(Invocation& invocation) {
   const assure::Heat heat = HeatOf(desk.reg, desk.model, desk.now);
   Console& console = invocation.console;
   if (!console.table()) {
-    JsonArray cells;
-    for (int likelihood = 5; likelihood >= 1; --likelihood) {
-      for (int impact = 1; impact <= 5; ++impact) {
-        cells.push_back(JsonObject{{"likelihood", likelihood},
-                                   {"impact", impact},
-                                   {"severity", assure::RiskSeverity(likelihood * impact)},
-                                   {"count", heat.cells[likelihood - 1][impact - 1]}});
-      }
-    }
-    console.Show(cells);
+    console.Show(HeatJson(heat));
     return kExitOk;
   }
   console.out() << "likelihood\n";
@@ -307,31 +333,43 @@ Result<int> RiskMatrix(Invocation& invocation) {
 
 Result<int> RiskTop(Invocation& invocation) {
   RINGFENCE_ASSIGN(const RiskDesk desk, OpenRiskDesk(invocation, false));
-  const auto mendings = TopMendings(desk.reg, desk.model, desk.now, 10);
+  const auto mendings = TopMendings(desk.reg, desk.model, desk.now, kTopMax);
   Console& console = invocation.console;
-  JsonArray items;
+  if (!console.table()) {
+    console.Show(MendingsJson(mendings));
+    return kExitOk;
+  }
   Table table({"", "TAKES AWAY", "EFFORT", "NODES", "SCORE THEN", "CHECK", "FIX"});
+  int number = 0;
   for (const assure::Mending& mending : mendings) {
     const assure::RiskFinding& finding = *mending.finding;
-    table.Add({std::to_string(items.size() + 1), std::to_string(mending.risk),
+    table.Add({std::to_string(++number), std::to_string(mending.risk),
                std::to_string(finding.effort * mending.nodes), std::to_string(mending.nodes),
                std::to_string(mending.score), finding.check, finding.fix});
-    items.push_back(JsonObject{{"check", finding.check},
-                               {"title", finding.title},
-                               {"risk", mending.risk},
-                               {"effort", finding.effort * mending.nodes},
-                               {"nodes", mending.nodes},
-                               {"score_then", mending.score},
-                               {"fix", finding.fix},
-                               {"command", finding.command}});
-  }
-  if (!console.table()) {
-    console.Show(items);
-    return kExitOk;
   }
   const NodeScore fleet = ScoreFleet(ScoreNodes(desk.reg, desk.model, desk.now));
   console.out() << "score now: " << console.Bold(std::to_string(fleet.score())) << '\n';
   table.Print(console);
+  return kExitOk;
+}
+
+// The page; for programs the same as a document.
+Result<int> RiskReport(Invocation& invocation) {
+  RINGFENCE_ASSIGN(const RiskDesk desk, OpenRiskDesk(invocation, false));
+  Console& console = invocation.console;
+  if (console.table()) {
+    console.out() << RiskHtml(desk.reg, desk.model, desk.now);
+    return kExitOk;
+  }
+  JsonObject report = ScoresJson(ScoreNodes(desk.reg, desk.model, desk.now));
+  report["matrix"] = HeatJson(HeatOf(desk.reg, desk.model, desk.now));
+  report["top"] = MendingsJson(TopMendings(desk.reg, desk.model, desk.now, kTopMax));
+  JsonArray risks;
+  for (const Row& row : RowsOf(desk, "", true)) {
+    risks.push_back(RowJson(desk, row));
+  }
+  report["risks"] = std::move(risks);
+  console.Show(report);
   return kExitOk;
 }
 

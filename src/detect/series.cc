@@ -1,5 +1,6 @@
 #include "detect/series.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>

@@ -39,6 +39,12 @@ JsonObject Bind(const std::string& from, const std::string& to, bool writable) {
   return Mount("bind", from, to, {"bind", writable ? "rw" : "ro", "nosuid", "nodev"});
 }
 
+// With what a machine has mounted beneath (a driver's own file system in /usr/local): the kernel
+// lets a user namespace bind all of a tree or nothing.
+JsonObject BindSystem(const std::string& from, const std::string& to) {
+  return Mount("bind", from, to, {"rbind", "ro", "nosuid", "nodev", "rro", "rnosuid", "rnodev"});
+}
+
 bool IsProbe(const BoxSpec& spec) {
   return !spec.grant.command.empty() && spec.grant.command[0] == kBoxProbePath;
 }
@@ -94,8 +100,8 @@ JsonArray Mounts(const BoxSpec& spec) {
   const std::string tmp = size(spec.grant.box.tmp_bytes_max);
   const std::string job = std::to_string(UserOf(spec));
   const auto system = [&spec](const std::string& from, const std::string& to) {
-    return Without(spec, Wall::kMountFlags) ? Mount("bind", from, to, {"bind", "rw"})
-                                            : Bind(from, to, false);
+    return Without(spec, Wall::kMountFlags) ? Mount("bind", from, to, {"rbind", "rw"})
+                                            : BindSystem(from, to);
   };
   JsonArray mounts;
   mounts.push_back(ProcMount(spec));

@@ -8,6 +8,7 @@ namespace ringfence::os {
 
 Error ErrnoError(std::string_view what, int number) {
   Code code = Code::kInternal;
+  std::string hint;
   switch (number) {
     case ENOENT:
     case ESRCH:
@@ -43,11 +44,20 @@ Error ErrnoError(std::string_view what, int number) {
     case ENAMETOOLONG:
       code = Code::kInvalidArgument;
       break;
+    case EISDIR:
+      code = Code::kInvalidArgument;
+      hint = "it is a folder: name a file";
+      break;
+    case ENOTDIR:
+      code = Code::kInvalidArgument;
+      hint = "it, or a part of its path, is a file: name a folder";
+      break;
     default:
       break;
   }
   char text[128];
-  return Error{code, std::string(what) + ": " + strerror_r(number, text, sizeof text)};
+  return Error{code, std::string(what) + ": " + strerror_r(number, text, sizeof text),
+               std::move(hint)};
 }
 
 Error ErrnoError(std::string_view what) { return ErrnoError(what, errno); }

@@ -2,6 +2,7 @@
 // of use. Each record is taken once, by its number in the node's spool.
 
 #include <algorithm>
+#include <map>
 
 #include "detect/live_event.h"
 #include "fleet/gpu_fault.h"
@@ -19,17 +20,37 @@ constexpr std::size_t kRecordsMax = 1024;
 constexpr Milliseconds kWriteEvery = std::chrono::seconds(10);  // where nothing new is to be kept
 constexpr Milliseconds kEveryDefault = std::chrono::seconds(60);
 
+struct Delivered {
+  std::int64_t sequence = 0;
+  Result<TelemetryRecord> record;  // one that was not understood is told of, and passed over
+};
+
 struct Batch {
   std::string epoch;
-  std::vector<const Json*> records;
+  std::vector<Delivered> records;
   store::NodeTelemetry said;  // readings, and how the node is with them
 };
+
+Result<Delivered> ReadDelivered(const Json& json, std::size_t index) {
+  const std::string path = "records[" + std::to_string(index) + "]";
+  const auto* object = json.if_object();
+  const Json* const number = object == nullptr ? nullptr : object->if_contains("seq");
+  if (number == nullptr || !number->is_int64() || number->get_int64() < 1) {
+    return Error{Code::kInvalidArgument, "must be a number from 1 on", {}, path + ".seq"};
+  }
+  return Delivered{number->get_int64(), ReadTelemetryRecord(json, path)};
+}
 
 Result<Batch> ReadBatch(const Json& body, const std::string& node, Timestamp now) {
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(body));
   Batch batch;
   RINGFENCE_ASSIGN(batch.epoch, reader.String("epoch", 64));
-  RINGFENCE_ASSIGN(batch.records, reader.Array("records", kRecordsMax));
+  RINGFENCE_ASSIGN(const auto records, reader.Array("records", kRecordsMax));
+  batch.records.reserve(records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    RINGFENCE_ASSIGN(Delivered one, ReadDelivered(*records[i], i));
+    batch.records.push_back(std::move(one));
+  }
   batch.said.node = node;
   batch.said.heard = now;
   RINGFENCE_ASSIGN(batch.said.waiting, reader.Int("waiting", 0, INT64_MAX));
@@ -47,93 +68,149 @@ Result<Batch> ReadBatch(const Json& body, const std::string& node, Timestamp now
   return batch;
 }
 
-// Takes the batch inside one transaction; made anew when that is tried again.
-class Taker {
- public:
-  Taker(const Call& call, store::Connection& db, store::NodeTelemetry& known)
-      : call_(call), db_(db), known_(known), now_(call.core.Now()) {}
+void PutSaid(const Batch& batch, store::NodeTelemetry& known) {
+  known.waiting = batch.said.waiting;
+  known.heard = batch.said.heard;
+  known.read = batch.said.read;
+  known.blind = batch.said.blind;
+  known.readings = batch.said.readings;
+}
 
-  Status Take(const Batch& batch) {
-    Detector* const detector = call_.core.detector();
-    mapping_ = detector == nullptr ? nullptr : &detector->mapping();
-    if (mapping_ != nullptr) {
-      RINGFENCE_ASSIGN(detection_, store::GetDetection(db_));
-    }
-    if (known_.epoch != batch.epoch) {
-      if (!known_.epoch.empty()) {
-        RINGFENCE_TRY(Gap(0, "the node's spool began anew: what it had not delivered is lost"));
-      }
-      known_.epoch = batch.epoch;
-      known_.next = 1;
-    }
-    for (std::size_t i = 0; i < batch.records.size(); ++i) {
-      RINGFENCE_TRY(TakeOne(*batch.records[i], "records[" + std::to_string(i) + "]"));
-    }
-    if (events_ > 0) {
-      RINGFENCE_TRY(store::PutDetection(db_, detection_));
-    }
-    return {};
-  }
-  std::size_t events() const { return events_; }
-  const std::vector<std::string>& touched() const { return touched_; }
+// Whose each GPU of a batch is.
+using Contexts = std::map<std::string, RecordContext, std::less<>>;
 
- private:
-  Status TakeOne(const Json& json, const std::string& path) {
-    const auto* object = json.if_object();
-    const Json* const number = object == nullptr ? nullptr : object->if_contains("seq");
-    if (number == nullptr || !number->is_int64() || number->get_int64() < 1) {
-      return Error{Code::kInvalidArgument, "must be a number from 1 on", {}, path + ".seq"};
+Result<Contexts> ContextsOf(store::Connection& db, const Batch& batch, const std::string& node,
+                            Timestamp now) {
+  Contexts contexts;
+  for (const Delivered& one : batch.records) {
+    if (!one.record.has_value() || contexts.contains(one.record->gpu)) {
+      continue;
     }
-    const std::int64_t sequence = number->get_int64();
-    if (sequence < known_.next) {
-      return {};  // delivered before
-    }
-    known_.missing += sequence - known_.next;
-    known_.next = sequence + 1;
-    const auto record = ReadTelemetryRecord(json, path);
-    if (!record.has_value()) {  // kept aside: one bad record must not hold up those behind it
-      return Gap(1, "a record was not understood: " + record.error().message);
-    }
-    if (record->kind == "gap") {
-      known_.dropped += record->dropped;
-      ++known_.gaps;
-      return Keep(*record, {call_.caller.principal, {}, {}, {}, now_});
-    }
-    RecordContext context{call_.caller.principal, {}, {}, {}, now_};
-    const auto gpu = store::GetGpu(db_, record->gpu);
-    if (gpu.has_value() && gpu->node == call_.caller.principal && !gpu->lease.empty()) {
-      RINGFENCE_ASSIGN(const model::Lease lease, store::GetLease(db_, gpu->lease));
+    RecordContext context{node, {}, {}, {}, now};
+    const auto gpu = one.record->gpu.empty() ? Error{Code::kNotFound, "none"}
+                                             : store::GetGpu(db, one.record->gpu);
+    if (gpu.has_value() && gpu->node == node && !gpu->lease.empty()) {
+      RINGFENCE_ASSIGN(const model::Lease lease, store::GetLease(db, gpu->lease));
       context.lease = lease.id;
       context.tenant = lease.request.tenant.text();
       context.principal = lease.principal;
     }
-    RINGFENCE_TRY(Keep(*record, context));
-    return record->kind == "fault" ? TakeFault(*record) : Status();
+    contexts.emplace(one.record->gpu, std::move(context));
+  }
+  return contexts;
+}
+
+// What stands in the records that decides what becomes of a batch.
+struct Standing {
+  store::NodeTelemetry known;
+  Contexts contexts;
+
+  bool SameAs(const Standing& other) const {
+    const auto same = [](const auto& a, const auto& b) {
+      return a.first == b.first && a.second.lease == b.second.lease;
+    };
+    return known.epoch == other.known.epoch && known.next == other.known.next &&
+           known.missing == other.known.missing && known.dropped == other.known.dropped &&
+           known.gaps == other.known.gaps &&
+           std::equal(contexts.begin(), contexts.end(), other.contexts.begin(),
+                      other.contexts.end(), same);
+  }
+};
+
+Result<Standing> StandingOf(store::Connection& db, const Batch& batch, const std::string& node,
+                            Timestamp now) {
+  Standing standing;
+  RINGFENCE_ASSIGN(standing.known, store::GetTelemetry(db, node));
+  RINGFENCE_ASSIGN(standing.contexts, ContextsOf(db, batch, node, now));
+  return standing;
+}
+
+// What a batch becomes: made without the database, each record once, by its number.
+class Draft {
+ public:
+  // `mapping` is null where nothing is detected.
+  Draft(const Batch& batch, Standing standing, const detect::EventMapping* mapping, Timestamp now)
+      : standing_(std::move(standing)),
+        after_(standing_.known),
+        mapping_(mapping),
+        node_(batch.said.node),
+        now_(now) {
+    if (after_.epoch != batch.epoch) {
+      if (!after_.epoch.empty()) {
+        Gap(0, "the node's spool began anew: what it had not delivered is lost");
+      }
+      after_.epoch = batch.epoch;
+      after_.next = 1;
+    }
+    for (const Delivered& one : batch.records) {
+      Take(one);
+    }
+    events_ = store::EventBatch(std::move(rows_));
   }
 
-  Status Gap(std::int64_t dropped, const std::string& why) {
-    known_.dropped += dropped;
-    ++known_.gaps;
+  bool IsFor(const Standing& standing) const { return standing_.SameAs(standing); }
+  const store::NodeTelemetry& after() const { return after_; }
+  const store::EventBatch& events() const { return events_; }
+  const std::vector<const TelemetryRecord*>& faults() const { return faults_; }
+
+ private:
+  void Take(const Delivered& one) {
+    if (one.sequence < after_.next) {
+      return;  // delivered before
+    }
+    after_.missing += one.sequence - after_.next;
+    after_.next = one.sequence + 1;
+    if (!one.record.has_value()) {  // kept aside: a bad one must not hold up those behind it
+      Gap(1, "a record was not understood: " + one.record.error().message);
+      return;
+    }
+    if (one.record->kind == "gap") {
+      after_.dropped += one.record->dropped;
+      ++after_.gaps;
+    } else if (one.record->kind == "fault") {
+      faults_.push_back(&*one.record);
+    }
+    Keep(*one.record, standing_.contexts.find(one.record->gpu)->second);
+  }
+
+  void Gap(std::int64_t dropped, const std::string& why) {
+    after_.dropped += dropped;
+    ++after_.gaps;
     TelemetryRecord record;
-    record.sequence = known_.next;
+    record.sequence = after_.next;
     record.time = now_;
     record.kind = "gap";
     record.dropped = dropped;
     record.why = why.substr(0, 512);
-    return Keep(record, {call_.caller.principal, {}, {}, {}, now_});
+    Keep(record, {node_, {}, {}, {}, now_});
   }
 
-  Status Keep(const TelemetryRecord& record, const RecordContext& context) {
-    if (mapping_ == nullptr) {
-      return {};
+  void Keep(const TelemetryRecord& record, const RecordContext& context) {
+    if (mapping_ != nullptr) {
+      detect::LiveEvent event = EventOf(record, context, after_.epoch, *mapping_);
+      rows_.push_back(RowOf(event, 0));
     }
-    detect::LiveEvent event = EventOf(record, context, known_.epoch, *mapping_);
-    ++events_;
-    return store::InsertEvent(db_, detection_, RowOf(event, detection_.next));
   }
+
+  const Standing standing_;
+  store::NodeTelemetry after_;
+  const detect::EventMapping* const mapping_;
+  const std::string node_;
+  const Timestamp now_;
+  std::vector<store::EventRow> rows_;
+  std::vector<const TelemetryRecord*> faults_;
+  store::EventBatch events_;
+};
+
+// Takes GPUs out of use, inside one transaction.
+class FaultTaker {
+ public:
+  FaultTaker(const Call& call, store::Connection& db)
+      : call_(call), db_(db), now_(call.core.Now()) {}
+  const std::vector<std::string>& touched() const { return touched_; }
 
   // Out of use until an operator lets it back: `ringfence gpu scrub`.
-  Status TakeFault(const TelemetryRecord& record) {
+  Status Take(const TelemetryRecord& record) {
     const fleet::FaultVerdict verdict = fleet::Judge(record.fault);
     auto gpu = store::GetGpu(db_, record.gpu);
     if (!verdict.quarantines || !gpu.has_value() || gpu->node != call_.caller.principal ||
@@ -180,6 +257,7 @@ class Taker {
     return Core::Record(db_, entry);
   }
 
+ private:
   // Its GPU is quarantined once it is scrubbed, or could not be.
   Status EndLease(model::Lease& lease, const std::string& why) {
     if (lease.end_requested || model::IsOver(lease.state) ||
@@ -208,13 +286,57 @@ class Taker {
 
   const Call& call_;
   store::Connection& db_;
-  store::NodeTelemetry& known_;
   const Timestamp now_;
-  const detect::EventMapping* mapping_ = nullptr;  // null: nothing is detected here
-  store::Detection detection_;
-  std::size_t events_ = 0;
-  std::vector<std::string> touched_;
+  std::vector<std::string> touched_;  // leases
 };
+
+// What a delivery left behind.
+struct Taken {
+  store::NodeTelemetry known;
+  std::int64_t events = 0;
+  std::vector<std::string> touched;
+};
+
+// Everything in one transaction; what takes time is done before it, on what the records said then,
+// and again inside only if they say something else by now.
+Result<Taken> Store(const Call& call, const Batch& batch) {
+  Core& core = call.core;
+  const std::string& node = call.caller.principal;
+  const Timestamp now = core.Now();
+  const detect::EventMapping* const mapping =
+      core.detector() == nullptr ? nullptr : &core.detector()->mapping();
+  Standing standing;
+  RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(standing, StandingOf(db, batch, node, now));
+    return {};
+  }));
+  const Draft ready(batch, std::move(standing), mapping, now);
+  Taken taken;
+  RINGFENCE_TRY(core.Change([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(Standing by_now, StandingOf(db, batch, node, now));
+    std::optional<Draft> again;
+    if (!ready.IsFor(by_now)) {
+      again.emplace(batch, std::move(by_now), mapping, now);
+    }
+    const Draft& draft = again.has_value() ? *again : ready;
+    taken.events = draft.events().size();
+    if (taken.events > 0) {
+      RINGFENCE_ASSIGN(store::Detection detection, store::GetDetection(db));
+      RINGFENCE_TRY(store::InsertEvents(db, detection, draft.events()));
+      RINGFENCE_TRY(store::PutDetection(db, detection));
+    }
+    FaultTaker faults(call, db);
+    for (const TelemetryRecord* const fault : draft.faults()) {
+      RINGFENCE_TRY(faults.Take(*fault));
+    }
+    taken.touched = faults.touched();
+    taken.known = draft.after();
+    PutSaid(batch, taken.known);
+    return store::PutTelemetry(db, taken.known);
+  }));
+  taken.known.stored = now;
+  return taken;
+}
 
 Result<net::Response> TakeTelemetry(const Call& call) {
   Core& core = call.core;
@@ -222,48 +344,29 @@ Result<net::Response> TakeTelemetry(const Call& call) {
   RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
   RINGFENCE_ASSIGN(const Batch batch, ReadBatch(body, node, core.Now()));
   const auto before = core.telemetry().Get(node);
-  store::NodeTelemetry known;
   const bool only_readings = batch.records.empty() && before.has_value() &&
                              before->epoch == batch.epoch &&
                              core.Now() - before->stored < kWriteEvery;
+  Taken taken;
   if (only_readings) {
-    known = *before;
+    taken.known = *before;
+    PutSaid(batch, taken.known);
+  } else {
+    RINGFENCE_ASSIGN(taken, Store(call, batch));
   }
-  const auto put_said = [&] {
-    known.waiting = batch.said.waiting;
-    known.heard = batch.said.heard;
-    known.read = batch.said.read;
-    known.blind = batch.said.blind;
-    known.readings = batch.said.readings;
-  };
-  std::size_t events = 0;
-  std::vector<std::string> touched;
-  if (!only_readings) {
-    RINGFENCE_TRY(core.Change([&](store::Connection& db) -> Status {
-      RINGFENCE_ASSIGN(known, store::GetTelemetry(db, node));
-      Taker taker(call, db, known);
-      RINGFENCE_TRY(taker.Take(batch));
-      put_said();
-      RINGFENCE_TRY(store::PutTelemetry(db, known));
-      events = taker.events();
-      touched = taker.touched();
-      return {};
-    }));
-    known.stored = core.Now();
-  }
-  put_said();
-  core.telemetry().Set(known);
-  if (events > 0) {
+  core.telemetry().Set(taken.known);
+  if (taken.events > 0) {
     core.NotifyEvents();
     core.detector()->Wake();
   }
-  for (const std::string& lease : touched) {
+  for (const std::string& lease : taken.touched) {
     core.NotifyLease(lease);
     core.NotifyWork(node);
   }
   const Milliseconds every =
       core.detector() == nullptr ? kEveryDefault : core.detector()->telemetry_every();
-  return net::Response::OfJson(200, JsonObject{{"next", known.next}, {"every_ms", every.count()}});
+  return net::Response::OfJson(200,
+                               JsonObject{{"next", taken.known.next}, {"every_ms", every.count()}});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "server/routes.h"
 #include "store/assessments.h"
@@ -22,6 +23,8 @@ constexpr std::size_t kSeenBytesMax = 300;
 constexpr Milliseconds kLeastApart{1000};
 constexpr std::string_view kResults[] = {"pass", "fail", "cannot tell", "not applicable"};
 constexpr std::string_view kSeverities[] = {"low", "medium", "high", "critical"};
+constexpr std::pair<std::string_view, std::int64_t> kWeights[] = {
+    {"likelihood", 5}, {"impact", 5}, {"effort", 3}};
 constexpr std::string_view kBaselines[] = {"none", "ok", "drifted", "refused"};
 
 template <std::size_t kCount>
@@ -46,16 +49,21 @@ struct Said {
 
 Result<JsonObject> ReadCheck(const Json& item, std::size_t index) {
   RINGFENCE_ASSIGN(auto one, JsonReader::Open(item, "checks[" + std::to_string(index) + "]"));
-  JsonObject check;
   RINGFENCE_ASSIGN(const std::string id, one.String("id", 64));
   RINGFENCE_ASSIGN(const std::string title, one.String("title", 200));
   RINGFENCE_ASSIGN(const std::string area, one.String("class", 64));
   RINGFENCE_ASSIGN(const std::string result, OneOf(one, "result", kResults));
   RINGFENCE_ASSIGN(const std::string severity, OneOf(one, "severity", kSeverities));
   RINGFENCE_ASSIGN(const std::string seen, one.StringOr("seen", "", kSeenBytesMax));
+  JsonObject check{{"id", id},         {"title", title},       {"class", area},
+                   {"result", result}, {"severity", severity}, {"seen", seen}};
+  for (const auto& [name, most] : kWeights) {
+    if (one.Has(name)) {  // an older node does not say them
+      RINGFENCE_ASSIGN(check[name], one.Int(name, 1, most));
+    }
+  }
   RINGFENCE_TRY(one.Finish());
-  return JsonObject{{"id", id},         {"title", title},       {"class", area},
-                    {"result", result}, {"severity", severity}, {"seen", seen}};
+  return check;
 }
 
 Result<Said> ReadSaid(const Call& call) {

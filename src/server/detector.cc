@@ -17,7 +17,7 @@ using std::chrono::steady_clock;
 
 // Small transactions: the lease path shares the disk and never waits long behind one.
 constexpr std::int64_t kEntriesPerStep = 64;
-constexpr std::int64_t kEventsPerStep = 256;
+constexpr std::int64_t kEventsPerStep = 2048;
 // What comes within this time is stored together.
 constexpr std::chrono::milliseconds kGather{100};
 constexpr std::chrono::milliseconds kBreath{5};  // between steps while there is more

@@ -1,37 +1,22 @@
 #include "store/event_records.h"
 
+#include <algorithm>
+#include <iterator>
+#include <set>
+
 #include "base/check.h"
 #include "store/records.h"
 
 namespace ringfence::store {
 namespace {
 
-constexpr std::int64_t kForgetMax = 2000;  // events a call
+constexpr std::int64_t kForgetMax = 2000;  // rows a call
+constexpr std::size_t kBlockEventsLeast = 4;
+constexpr std::int64_t kBlocksAtOnce = 4;
 constexpr std::string_view kColumns =
     "seq, time_ms, class, log, tenant, lease, node, principal, gpus, event";
 
 std::int64_t Millis(Timestamp time) { return time.time_since_epoch().count(); }
-
-// " a b ": each name between blanks, so that one of them can be looked for.
-std::string Spaced(const std::vector<std::string>& names) {
-  std::string text = names.empty() ? "" : " ";
-  for (const std::string& name : names) {
-    text += name + " ";
-  }
-  return text;
-}
-
-std::vector<std::string> Unspaced(std::string_view text) {
-  std::vector<std::string> names;
-  while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    if (space != 0) {
-      names.emplace_back(text.substr(0, space));
-    }
-    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
-  }
-  return names;
-}
 
 std::vector<EventRow> RowsOf(const std::vector<Row>& rows) {
   std::vector<EventRow> events;
@@ -60,6 +45,14 @@ class Where {
   std::string Next(Value value) {
     values_.push_back(std::move(value));
     return "$" + std::to_string(values_.size());
+  }
+  // A column of Spaced names has this one.
+  void Named(const std::string& column, std::string_view name) {
+    std::string pattern = "% ";
+    for (const char c : name) {
+      pattern += c == '%' || c == '_' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+    Text(column + " LIKE " + Next(pattern + " %") + " ESCAPE '\\'");
   }
   void Text(const std::string& condition) {
     text_ += (text_.empty() ? " WHERE " : " AND ") + condition;
@@ -104,13 +97,90 @@ Where WhereOf(const EventFilter& filter) {
     where.Text(condition);
   }
   if (!filter.gpu.empty()) {
-    std::string pattern = "% ";
-    for (const char c : filter.gpu) {
-      pattern += c == '%' || c == '_' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-    }
-    where.Text("gpus LIKE " + where.Next(pattern + " %") + " ESCAPE '\\'");
+    where.Named("gpus", filter.gpu);
   }
   return where;
+}
+
+// Blocks that may hold such events; which of them do is seen inside.
+Where BlocksOf(const EventFilter& filter, std::int64_t from) {
+  Where where;
+  if (filter.newest_first) {
+    where.Add("first <", from);
+    const auto reach = static_cast<std::int64_t>(kBlockEventsMax);
+    where.Add("last <", from > INT64_MAX - reach ? INT64_MAX : from + reach);
+  } else {
+    where.Add("last >=", from);
+  }
+  if (filter.since) {
+    where.Add("time_max_ms >=", Millis(*filter.since));
+  }
+  if (filter.until) {
+    where.Add("time_min_ms <", Millis(*filter.until));
+  }
+  for (const std::string* const name :
+       {&filter.log, &filter.lease, &filter.node, &filter.gpu, &filter.principal}) {
+    if (!name->empty()) {
+      where.Named("names", *name);
+    }
+  }
+  return where;
+}
+
+bool IsWanted(const EventRow& row, const EventFilter& filter) {
+  const bool in_place =
+      filter.newest_first ? filter.from == 0 || row.seq < filter.from : row.seq >= filter.from;
+  const auto is = [](const std::string& wanted, const std::string& value) {
+    return wanted.empty() || wanted == value;
+  };
+  const bool in_tenant =
+      is(filter.tenant, row.tenant) || row.tenant.starts_with(filter.tenant + "/");
+  return in_place && in_tenant && (!filter.since || row.time >= *filter.since) &&
+         (!filter.until || row.time < *filter.until) &&
+         (filter.class_uid == 0 || row.class_uid == filter.class_uid) && is(filter.log, row.log) &&
+         is(filter.lease, row.lease) && is(filter.node, row.node) &&
+         is(filter.principal, row.principal) &&
+         (filter.gpu.empty() ||
+          std::find(row.gpus.begin(), row.gpus.end(), filter.gpu) != row.gpus.end());
+}
+
+// Adds what blocks hold to `found`, in order, until there are enough, or all that follows comes
+// after `stop_at` anyway.
+Status ListPacked(Connection& db, const EventFilter& filter, std::optional<std::int64_t> stop_at,
+                  std::vector<EventRow>& found) {
+  const bool down = filter.newest_first;
+  std::int64_t from = down && filter.from == 0 ? INT64_MAX : filter.from;
+  std::int64_t taken = 0;
+  while (taken < filter.limit) {
+    Where where = BlocksOf(filter, from);
+    const std::string limit = where.Next(kBlocksAtOnce);
+    RINGFENCE_ASSIGN(const auto blocks,
+                     db.Run("SELECT first, last, block FROM event_blocks" + where.text() +
+                                " ORDER BY last" + (down ? " DESC" : "") + " LIMIT " + limit,
+                            where.values()));
+    for (const Row& block : blocks) {
+      const std::int64_t first = IntAt(block, 0);
+      const std::int64_t last = IntAt(block, 1);
+      if (taken >= filter.limit || (stop_at && (down ? last < *stop_at : first > *stop_at))) {
+        return {};
+      }
+      RINGFENCE_ASSIGN(std::vector<EventRow> rows, UnpackEvents(BlobAt(block, 2), first));
+      if (down) {
+        std::reverse(rows.begin(), rows.end());
+      }
+      for (EventRow& row : rows) {
+        if (taken < filter.limit && IsWanted(row, filter)) {
+          found.push_back(std::move(row));
+          ++taken;
+        }
+      }
+      from = down ? first : last + 1;
+    }
+    if (static_cast<std::int64_t>(blocks.size()) < kBlocksAtOnce) {
+      break;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -161,6 +231,53 @@ Status InsertEvent(Connection& db, Detection& detection, EventRow row) {
   return {};
 }
 
+EventBatch::EventBatch(std::vector<EventRow> rows) : size_(static_cast<std::int64_t>(rows.size())) {
+  if (rows.size() < kBlockEventsLeast) {
+    few_ = std::move(rows);
+    return;
+  }
+  for (std::size_t at = 0; at < rows.size(); at += kBlockEventsMax) {
+    const std::size_t end = std::min(rows.size(), at + kBlockEventsMax);
+    const std::vector<EventRow> part(
+        std::make_move_iterator(rows.begin() + static_cast<std::ptrdiff_t>(at)),
+        std::make_move_iterator(rows.begin() + static_cast<std::ptrdiff_t>(end)));
+    Block block{static_cast<std::int64_t>(part.size()), INT64_MAX, INT64_MIN, {}, {}};
+    std::set<std::string> names;
+    for (const EventRow& row : part) {
+      block.time_min_ms = std::min(block.time_min_ms, Millis(row.time));
+      block.time_max_ms = std::max(block.time_max_ms, Millis(row.time));
+      for (const std::string* const name : {&row.log, &row.lease, &row.node, &row.principal}) {
+        if (!name->empty()) {
+          names.insert(*name);
+        }
+      }
+      names.insert(row.gpus.begin(), row.gpus.end());
+    }
+    block.names = Spaced({names.begin(), names.end()});
+    block.block = PackEvents(part);
+    blocks_.push_back(std::move(block));
+  }
+}
+
+Status InsertEvents(Connection& db, Detection& detection, const EventBatch& batch) {
+  for (EventRow row : batch.few_) {
+    NumberEvent(row, detection.next);
+    RINGFENCE_TRY(InsertEvent(db, detection, std::move(row)));
+  }
+  for (const EventBatch::Block& block : batch.blocks_) {
+    const auto bytes = static_cast<std::int64_t>(block.block.size() + block.names.size());
+    const std::int64_t last = detection.next + block.count - 1;
+    RINGFENCE_TRY(
+        db.Run("INSERT INTO event_blocks (last, first, time_min_ms, time_max_ms, names, bytes,"
+               " block) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+               {last, detection.next, block.time_min_ms, block.time_max_ms, block.names, bytes,
+                block.block}));
+    detection.next += block.count;
+    detection.bytes += bytes;
+  }
+  return {};
+}
+
 Result<std::vector<EventRow>> ListEvents(Connection& db, const EventFilter& filter) {
   Where where = WhereOf(filter);
   const std::string limit = where.Next(filter.limit);
@@ -169,32 +286,59 @@ Result<std::vector<EventRow>> ListEvents(Connection& db, const EventFilter& filt
       db.Run("SELECT " + std::string(kColumns) + " FROM events" + where.text() + " ORDER BY seq" +
                  (filter.newest_first ? " DESC" : "") + " LIMIT " + limit,
              where.values()));
-  return RowsOf(rows);
+  std::vector<EventRow> events = RowsOf(rows);
+  const auto alone = static_cast<std::ptrdiff_t>(events.size());
+  const bool enough = alone >= filter.limit;
+  RINGFENCE_TRY(
+      ListPacked(db, filter, enough ? std::optional(events.back().seq) : std::nullopt, events));
+  std::inplace_merge(events.begin(), events.begin() + alone, events.end(),
+                     [&](const EventRow& a, const EventRow& b) {
+                       return filter.newest_first ? a.seq > b.seq : a.seq < b.seq;
+                     });
+  if (events.size() > static_cast<std::size_t>(filter.limit)) {
+    events.resize(static_cast<std::size_t>(filter.limit));
+  }
+  return events;
 }
 
 Result<std::vector<EventRow>> EventsNumbered(Connection& db,
                                              const std::vector<std::int64_t>& numbers) {
-  if (numbers.empty()) {
-    return std::vector<EventRow>();
+  std::vector<EventRow> events;
+  std::vector<EventRow> block;
+  for (const std::int64_t number : std::set<std::int64_t>(numbers.begin(), numbers.end())) {
+    RINGFENCE_ASSIGN(
+        const auto rows,
+        db.Run("SELECT " + std::string(kColumns) + " FROM events WHERE seq = $1", {number}));
+    if (!rows.empty()) {
+      events.push_back(std::move(RowsOf(rows).front()));
+      continue;
+    }
+    if (block.empty() || number < block.front().seq || number > block.back().seq) {
+      RINGFENCE_ASSIGN(const auto packed,
+                       db.Run("SELECT first, block FROM event_blocks WHERE last >= $1"
+                              " ORDER BY last LIMIT 1",
+                              {number}));
+      block.clear();
+      if (!packed.empty() && IntAt(packed[0], 0) <= number) {
+        RINGFENCE_ASSIGN(block, UnpackEvents(BlobAt(packed[0], 1), IntAt(packed[0], 0)));
+      }
+    }
+    if (!block.empty() && number >= block.front().seq && number <= block.back().seq) {
+      events.push_back(block[static_cast<std::size_t>(number - block.front().seq)]);
+    }
   }
-  std::vector<Value> values;
-  std::string list;
-  for (const std::int64_t number : numbers) {
-    values.emplace_back(number);
-    list += (list.empty() ? "$" : ", $") + std::to_string(values.size());
-  }
-  RINGFENCE_ASSIGN(const auto rows,
-                   db.Run("SELECT " + std::string(kColumns) + " FROM events WHERE seq IN (" + list +
-                              ") ORDER BY seq",
-                          values));
-  return RowsOf(rows);
+  return events;
 }
 
 Result<bool> ForgetEvents(Connection& db, const EventLimits& limits) {
   RINGFENCE_ASSIGN(Detection detection, GetDetection(db));
-  RINGFENCE_ASSIGN(
-      const auto rows,
-      db.Run("SELECT seq, time_ms, bytes FROM events ORDER BY seq LIMIT $1", {kForgetMax}));
+  RINGFENCE_ASSIGN(const auto rows,
+                   db.Run("SELECT last, time_ms, bytes FROM (SELECT * FROM (SELECT seq AS last,"
+                          " time_ms, bytes FROM events ORDER BY seq LIMIT $1) AS alone UNION ALL"
+                          " SELECT * FROM (SELECT last, time_max_ms AS time_ms, bytes FROM"
+                          " event_blocks ORDER BY last LIMIT $1) AS packed) AS oldest"
+                          " ORDER BY last LIMIT $1",
+                          {kForgetMax}));
   std::int64_t end = -1;
   std::int64_t count = 0;
   for (const Row& row : rows) {
@@ -211,6 +355,7 @@ Result<bool> ForgetEvents(Connection& db, const EventLimits& limits) {
     return false;
   }
   RINGFENCE_TRY(db.Run("DELETE FROM events WHERE seq <= $1", {end}));
+  RINGFENCE_TRY(db.Run("DELETE FROM event_blocks WHERE last <= $1", {end}));
   RINGFENCE_TRY(PutDetection(db, detection));
   return count == kForgetMax;
 }

@@ -11,21 +11,9 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "store/database.h"
+#include "store/event_block.h"
 
 namespace ringfence::store {
-
-struct EventRow {
-  std::int64_t seq = 0;
-  Timestamp time;
-  std::int64_t class_uid = 0;
-  std::string log;
-  std::string tenant;
-  std::string lease;
-  std::string node;
-  std::string principal;
-  std::vector<std::string> gpus;
-  std::string event;  // its JSON
-};
 
 // Of all servers on a database together.
 struct Detection {
@@ -43,6 +31,30 @@ Status PutDetection(Connection& db, const Detection& detection);
 // Adds it under the number detection.next, which the event must already name; counts it there, and
 // leaves putting that to the caller.
 Status InsertEvent(Connection& db, Detection& detection, EventRow row);
+
+// Events that came together, made ready before the transaction that adds them: what takes time is
+// done outside of it. They are numbered when they are added (see NumberEvent).
+class EventBatch {
+ public:
+  EventBatch() = default;
+  explicit EventBatch(std::vector<EventRow> rows);
+  std::int64_t size() const { return size_; }
+
+ private:
+  friend Status InsertEvents(Connection& db, Detection& detection, const EventBatch& batch);
+  struct Block {
+    std::int64_t count = 0;
+    std::int64_t time_min_ms = 0;
+    std::int64_t time_max_ms = 0;
+    std::string names;
+    Bytes block;
+  };
+  std::int64_t size_ = 0;
+  std::vector<EventRow> few_;  // too few to be worth a block
+  std::vector<Block> blocks_;
+};
+// As InsertEvent, for all of them.
+Status InsertEvents(Connection& db, Detection& detection, const EventBatch& batch);
 
 struct EventFilter {
   std::optional<Timestamp> since;  // at or after

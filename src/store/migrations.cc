@@ -136,6 +136,15 @@ const std::vector<Migration>& AllMigrations() {
            "CREATE INDEX access_uses_by_last ON access_uses (last_ms)",
            "CREATE TABLE binding_grants (one BIGINT PRIMARY KEY, grants TEXT NOT NULL)",
        }},
+      // Events that came together, packed. Rules of an older program that leads meanwhile do not
+      // see them.
+      {Beside::kOlder,
+       {
+           "CREATE TABLE event_blocks (last BIGINT PRIMARY KEY, first BIGINT NOT NULL,"
+           " time_min_ms BIGINT NOT NULL, time_max_ms BIGINT NOT NULL, names TEXT NOT NULL,"
+           " bytes BIGINT NOT NULL, block BLOB NOT NULL)",
+           "CREATE INDEX event_blocks_by_time ON event_blocks (time_max_ms)",
+       }},
       // What was ordered last of each GPU's MIG.
       {Beside::kOlder,
        {

@@ -99,6 +99,50 @@ def test_a_node_is_assessed_by_itself_and_new_failures_become_events(ringfence, 
     assert ringfence("assess", "node", "nobody").returncode == 4
 
 
+def test_risks_and_exposure_come_from_what_the_server_remembers(ringfence, tmp_path):
+    wait_until(lambda: ringfence.json("assess", "fleet"), "the node's first assessment", 60)
+    [node] = [one["node"] for one in ringfence.json("assess", "fleet")]
+    ringfence.ok("run", "-t", "acme/research/vision", "--", "true")
+    register = ["--register", str(tmp_path / "risk.json")]
+    [brought] = ringfence.json("risk", "update", "--fleet", *register)
+    assert brought["node"] == node and brought["opened"] > 0
+    assert ringfence.json("risk", "update", "--fleet", *register) == [], "the same assessment is no news"
+    risks = ringfence.json("risk", "list", *register)
+    assert all(risk["node"] == node and risk["fix"] for risk in risks if risk["check"] != "probe-file")
+
+    # A made-up bulletin for the branch of the simulated driver.
+    bulletins = tmp_path / "bulletins"
+    bulletins.mkdir()
+    text = (ROOT / "tests" / "vectors" / "bulletins" / "2030" / "9001.json").read_text()
+    (bulletins / "9001.json").write_text(text.replace("R550", "R580").replace("550.9", "580.9"))
+    exposure = ringfence.json("advisory", "exposure", "--csaf", bulletins, "--cve", "CVE-2030-0001")
+    spans = [one for one in exposure["nodes"] if one["node"] == node]
+    assert spans and spans[0]["to"] is None and spans[0]["simulated"]
+    assert "acme/research/vision" in [one["tenant"] for one in exposure["tenants"]]
+    assert ringfence.json("advisory", "exposure", "--csaf", bulletins, "--tenant", "nobody")["leases"] == []
+
+
+def test_what_changes_is_sent_without_waiting(ringfence, tmp_path):
+    marker = tmp_path / "marker"
+    checks = tmp_path / "checks"
+    checks.mkdir()
+    (checks / "host.yaml").write_text(CHECK.format(path=marker).replace("probe-file", "watched-file"))
+    env = {**ringfence.environment(), "RINGFENCE_STATE": str(ringfence.state)}
+    service = subprocess.Popen([PROGRAM, "assess", "send", "--every", "6h", "--watch", "1s", "--checks", checks], env=env, stderr=subprocess.PIPE, text=True)
+
+    def result():
+        [node] = [one["node"] for one in ringfence.json("assess", "fleet")]
+        return {one["id"]: one["result"] for one in ringfence.json("assess", "node", node)["checks"]}.get("watched-file")
+
+    try:
+        wait_until(lambda: result() == "pass", "the first look", 60)
+        marker.write_text("x")
+        wait_until(lambda: result() == "fail", "the change", 60)
+    finally:
+        service.terminate()
+        assert service.wait(timeout=30) == 0, service.stderr.read()
+
+
 def test_developers_do_not_read_where_nodes_are_weak(ringfence, developer):
     denied = ringfence("assess", "fleet", token=developer)
     assert denied.returncode == 3, denied.stdout

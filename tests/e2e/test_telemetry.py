@@ -5,14 +5,18 @@ Method: a Ringfence of its own; its simulated GPUs are made to fail by writing t
 of server and agent.
 """
 
+import http.client
 import json
 import os
 import pathlib
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 import pytest
 from conftest import ROOT, Ringfence, children_of, wait_until
@@ -210,3 +214,75 @@ def test_nothing_is_lost_or_told_twice_when_server_or_agent_is_killed(place):
     assert sight["missing"] == 0 and sight["dropped"] == 0
     wait_until(lambda: ringfence.json_any("status")["telemetry"]["blind"] == 0, "every GPU to be seen")
     assert "% of GPUs without readings" in ringfence("status").stdout
+
+
+class Stream:
+    """Delivers readings as the instance's node, from a spool of its own, and again until they are acknowledged."""
+
+    def __init__(self, ringfence, uuid, batches, records):
+        state = pathlib.Path(ringfence.state)
+        context = json.loads((state / "cli" / "context.json").read_text(encoding="utf-8"))
+        credentials = json.loads((state / "node" / "agent" / "credentials.json").read_text(encoding="utf-8"))
+        pem = state.parent / "stream.pem"
+        pem.touch(0o600)
+        pem.write_text(credentials["certificate"] + credentials["key"], encoding="utf-8")
+        self.tls = ssl.create_default_context(cadata=context["ca_pem"])
+        self.tls.load_cert_chain(pem)
+        self.server, self.uuid, self.batches, self.records = context["server"], uuid, batches, records
+        self.acknowledged = self.again = 0
+        self.thread = threading.Thread(target=self.deliver)
+
+    def body(self, first):
+        now = int(time.time() * 1000)
+        records = [{"seq": first + i, "time": now, "kind": "reading", "gpu": self.uuid, "samples": 1,
+                    "mean": {"busy_percent": 1}, "grown": {}, "peak": {}} for i in range(self.records)]
+        return json.dumps({"epoch": "stream", "records": records, "waiting": 0, "read": now, "readings": [], "blind": ""})
+
+    def post(self, body):
+        connection = http.client.HTTPSConnection(self.server, context=self.tls, timeout=30)
+        try:
+            connection.request("POST", "/v1/agent/telemetry", body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return json.loads(answer.read())["next"] if answer.status == 200 else None
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+    def deliver(self):
+        for batch in range(self.batches):
+            first = 1 + batch * self.records
+            while (answer := self.post(self.body(first))) is None:
+                self.again += 1
+                time.sleep(0.02)
+            assert answer == first + self.records
+            self.acknowledged += self.records
+
+
+def test_every_acknowledged_event_of_a_stream_is_there_once_whenever_the_server_dies(place):
+    ringfence = place.ringfence
+    node = ringfence.json("node", "list")[0]["name"]
+    jailers = ringfence.pid_of("ringfence-jailer")
+    agents = [pid for pid in children_of(jailers)
+              if b"agent" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+    stream = Stream(ringfence, ringfence.json("gpu", "list")[0]["uuid"], batches=100, records=30)
+    for pid in agents:
+        os.kill(pid, signal.SIGSTOP)  # it would deliver between ours, from its own spool
+    try:
+        stream.thread.start()
+        for third in (1, 2):
+            wait_until(lambda part=third: stream.acknowledged > part * 100 * 30 / 4, "a part of the stream")
+            for pid in ringfence.pid_of("ringfence", "server"):
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not stream.thread.is_alive(), "the end of the stream")
+    finally:
+        for pid in agents:
+            os.kill(pid, signal.SIGCONT)
+    assert stream.acknowledged == 100 * 30 and stream.again > 0, "no delivery met a server that was gone"
+    prefix = f"{node}-stream-"
+    numbers = [int(event["metadata"]["uid"].removeprefix(prefix)) for event in place.events("--log", "telemetry", "--node", node)
+               if event["metadata"]["uid"].startswith(prefix)]
+    assert sorted(numbers) == list(range(1, 100 * 30 + 1))
+    sequences = [event["metadata"]["sequence"] for event in place.events("--log", "telemetry", "--node", node)]
+    assert len(sequences) == len(set(sequences))
+    wait_until(lambda: ringfence.json_any("status")["detection"]["behind"] == 0, "rules to have seen all")

@@ -3,9 +3,13 @@
 Method: attacks from inside real boxes. Each prints whether it got through; none may.
 """
 
+import os
+import subprocess
+import textwrap
+
 import pytest
 
-from conftest import wait_until
+from conftest import PROGRAM, wait_until
 
 VISION = ("-t", "acme/research/vision")
 
@@ -64,3 +68,24 @@ def test_a_fork_bomb_is_contained(ringfence, developer):
                      "for i in $(seq 200); do sleep 30 & done; echo spawned", token=developer)
     assert done.returncode != 0 or "fork" in done.stderr.lower() or "Resource" in done.stderr
     assert ringfence.ok("run", *VISION, "--", "echo", "fine", token=developer) == "fine\n"
+
+
+def test_a_machine_with_something_mounted_beneath_usr(tmp_path):
+    """As drivers come that are a file system of their own: a box has it too, and can write nowhere in it."""
+    script = textwrap.dedent("""
+        set -e
+        mount -t tmpfs none /usr/local/games
+        echo from-the-mount > /usr/local/games/said
+        chmod 1777 /usr/local/games
+        "$0" up --detach --listen 127.0.0.1:0 > /dev/null
+        trap '"$0" down > /dev/null' EXIT
+        "$0" run -t acme/research/vision -- sh -c '
+          cat /usr/local/games/said; if touch /usr/local/games/mine; then echo GOT THROUGH; fi; echo tried'
+    """)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RINGFENCE_")}
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, PROGRAM], text=True, capture_output=True, timeout=180,
+                          env={**environment, "RINGFENCE_STATE": str(tmp_path / "state"), "RINGFENCE_NODE_ASSESS_EVERY": "off"},
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "from-the-mount" in done.stdout and "tried" in done.stdout, done.stdout + done.stderr
+    assert "GOT THROUGH" not in done.stdout, done.stdout + done.stderr
