@@ -152,6 +152,7 @@ def test_a_gpu_in_use_keeps_its_mode_and_one_under_an_order_is_not_leased(fleet)
     finally:
         fleet.fail.disarm("mig.wished")
     assert fleet.ended(uuid)["order"]["state"] == "applied"
+    fleet.clean(uuid)
     fleet.rf.ok("mig", "apply", uuid, "--off", "--wait")
 
 
