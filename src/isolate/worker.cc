@@ -201,6 +201,9 @@ Status Confine(const WorkerPlace& place, const WorkerTask& task) {
   RINGFENCE_TRY(os::SetLimit(os::Limit::kCoreBytes, 0));
   RINGFENCE_TRY(os::SetLimit(os::Limit::kOpenFiles, kOpenFilesMax));
   RINGFENCE_TRY(os::SetLimit(os::Limit::kLockedBytes, kLockedBytesMax));
+  if (task.changes_mig) {
+    os::SetFileModeMask(022);  // a simulated driver's files are for every process to read
+  }
   RINGFENCE_TRY(GiveUpPrivileges(place, task));
   return EnterSeccomp();
 }
@@ -340,6 +343,9 @@ Result<StartedWorker> StartMig(const WorkerPlace& place, const gpu::WantedGpu& g
   if (gpu::IsSimulatedRoot(place.driver_root)) {
     task.mig_folder = gpu::MigFolder(place.driver_root, gpu.uuid);
     RINGFENCE_TRY(os::MakeDirs(task.mig_folder, 0755));
+    for (const std::string& folder : {place.driver_root + "/mig", task.mig_folder}) {
+      RINGFENCE_TRY(os::ChangeMode(folder, 0755));  // whatever our own mask
+    }
   }
   return Start(place, task);
 }
