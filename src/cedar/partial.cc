@@ -226,13 +226,14 @@ Outlook Outlooks::At(const EntityUid& principal, const EntityUid& action,
   if (forbidden || (!permitted && out.permits.empty())) {
     return {};
   }
-  if (permitted && out.forbids.empty()) {
-    return {Outlook::Answer::kYes, {}, {}};
-  }
   for (const std::uint32_t policy : found.permits) {
     out.permits.push_back({policy, nullptr});
   }
-  out.answer = Outlook::Answer::kIf;
+  const bool always = permitted && out.forbids.empty();
+  if (always) {
+    std::erase_if(out.permits, [](const OpenRule& rule) { return rule.condition != nullptr; });
+  }
+  out.answer = always ? Outlook::Answer::kYes : Outlook::Answer::kIf;
   return out;
 }
 

@@ -41,7 +41,7 @@ struct Outlook {
   enum class Answer : std::uint8_t { kNo, kYes, kIf };
   Answer answer = Answer::kNo;
   // Of kIf: allowed exactly when some permit's condition is true and no forbid's is; one that fails
-  // to evaluate is not true.
+  // to evaluate is not true. Of kYes: the permits that hold whatever comes.
   std::vector<OpenRule> permits = {};
   std::vector<OpenRule> forbids = {};
 };

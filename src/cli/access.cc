@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/fields.h"
 #include "cli/human.h"
+#include "cli/policy_folder.h"
 #include "cli/settings.h"
 #include "cli/text.h"
 #include "policy/plan.h"
@@ -197,15 +198,7 @@ Result<int> Report(Invocation& invocation) {
 Result<Files> FilesInForce(Api& api, const Json& first) {
   RINGFENCE_ASSIGN(const Json version,
                    api.Get(Target("/v1/policy/versions", TextOf(first, "version"), "")));
-  Files files;
-  const Json* const json = Field(version, "files");
-  if (const auto* const object = json == nullptr ? nullptr : json->if_object()) {
-    for (const auto& member : *object) {
-      if (const auto* const text = member.value().if_string()) {
-        files.emplace(std::string(member.key()), std::string(text->data(), text->size()));
-      }
-    }
-  }
+  RINGFENCE_ASSIGN(Files files, FilesOfVersion(version));
   if (TextOf(version, "digest") != TextOf(first, "digest")) {
     return Error{Code::kConflict, "the policy was changed meanwhile", "try again"};
   }

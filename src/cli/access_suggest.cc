@@ -114,7 +114,8 @@ struct NewRole {
 };
 
 // Whose holders may not hold this one: what holds for the roles that it stands for.
-std::set<std::string> ApartFrom(const NewRole& role, const std::map<std::string, NewRole>& all) {
+std::set<std::string> ApartFrom(const NewRole& role, const std::map<std::string, NewRole>& all,
+                                const policy::Policy& policy) {
   std::set<std::string> apart;
   const auto add = [&](std::string_view mine, std::string_view other) {
     if (!role.instead_of.contains(std::string(mine))) {
@@ -127,7 +128,7 @@ std::set<std::string> ApartFrom(const NewRole& role, const std::map<std::string,
       }
     }
   };
-  for (const auto& [a, b] : policy::BuiltInDutiesApart()) {
+  for (const auto& [a, b] : policy.DutiesApart()) {
     add(a, b);
     add(b, a);
   }
@@ -253,6 +254,7 @@ Result<Files> Apply(const Files& files, const std::vector<Suggestion>& suggestio
   Files after = files;
   std::map<std::string, std::vector<const Suggestion*>> by_file;
   std::map<std::string, NewRole> new_roles;
+  RINGFENCE_ASSIGN(const auto in_force, policy::Policy::Parse(files));
   for (const Suggestion& suggestion : suggestions) {
     by_file[suggestion.held.file].push_back(&suggestion);
     if (suggestion.what == Narrowing::kNewRole) {
@@ -277,7 +279,8 @@ Result<Files> Apply(const Files& files, const std::vector<Suggestion>& suggestio
   }
   for (const auto& [name, role] : new_roles) {
     std::string& text = after[std::string(kNewRolesFile)];
-    text += (text.empty() ? "" : "---\n") + RoleDocument(name, role, ApartFrom(role, new_roles));
+    text += (text.empty() ? "" : "---\n") +
+            RoleDocument(name, role, ApartFrom(role, new_roles, *in_force));
   }
   return after;
 }

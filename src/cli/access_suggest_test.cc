@@ -132,6 +132,24 @@ TEST_F(AccessSuggestTest, WhatWasApartStaysApart) {
   }
 }
 
+TEST_F(AccessSuggestTest, WhatTheFolderHoldsApartStaysApart) {
+  Of("bob").used = {"lease.read"};
+  Of("cyd").used = roles_.at("operator");
+  Of("dan").used = roles_.at("auditor");
+  Files files = Sample();
+  files["steward.yaml"] =
+      "apiVersion: ringfence.dev/v1\nkind: Role\nmetadata:\n  name: steward\n"
+      "spec:\n  allows: [asset.share]\n  apartFrom: [developer]\n";
+  Files after = Apply(files, Suggest(held_, roles_)).value();
+  ASSERT_TRUE(policy::Policy::Parse(after).has_value());
+  after["more.yaml"] =
+      "apiVersion: ringfence.dev/v1\nkind: Binding\nmetadata:\n  name: more\n"
+      "spec:\n  principal: bob\n  role: steward\n  tenant: /\n";
+  const auto parsed = policy::Policy::Parse(after);
+  ASSERT_FALSE(parsed.has_value());
+  EXPECT_NE(parsed.error().message.find("must be apart"), std::string::npos);
+}
+
 TEST_F(AccessSuggestTest, ThePatchGivesTheSuggestedFiles) {
   Of("bob").used = {"lease.read"};
   const Files before = Sample();

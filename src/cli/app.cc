@@ -46,12 +46,10 @@ bool NeedsNoSettings(std::string_view path) {
          path.starts_with("__");
 }
 
-int Fail(Console& console, const CommandTable& table, const Error& error) {
+// An error that names the command is about how it was called; other fields are of its input.
+int Fail(Console& console, const CommandTable& table, const Parsed& parsed, const Error& error) {
   console.Failure(error);
-  const bool names_command = error.code == Code::kInvalidArgument &&
-                             (error.field.empty() || FindCommand(table, error.field) != nullptr ||
-                              !NextWords(table, error.field).empty());
-  if (names_command && !error.field.empty()) {
+  if (error.code == Code::kInvalidArgument && error.field == parsed.path) {
     console.err() << "usage: " << UsageOf(table, error.field) << '\n';
   }
   return Facts(error.code).exit_status;
@@ -66,7 +64,7 @@ int RunDaemon(const Daemons& daemons, const Parsed& parsed, const Settings& sett
     if (const auto wait = parsed.Value("wait")) {
       const auto time = ParseDuration(*wait);
       if (!time.has_value()) {
-        return Fail(console, table, Prefix("--wait", time.error()));
+        return Fail(console, table, parsed, Prefix("--wait", time.error()));
       }
       options.wait = *time;
     }
@@ -127,11 +125,11 @@ int RunApp(AppInput input, std::ostream& out, std::ostream& err, const Clock& cl
     return Flushed(console, ShowConfigFindings(console, loaded.settings, loaded.findings));
   }
   if (!loaded.findings.empty() && !NeedsNoSettings(parsed->path)) {
-    return Fail(console, table, FindingsError(loaded.findings));
+    return Fail(console, table, *parsed, FindingsError(loaded.findings));
   }
   if (console.format() == Format::kCsv && !parsed->command->has_csv &&
       parsed->command->handler != nullptr) {
-    return Fail(console, table,
+    return Fail(console, table, *parsed,
                 {Code::kInvalidArgument, "`ringfence " + parsed->path + "` prints no csv",
                  "--output json, yaml or table; `ringfence usage` is one that prints csv"});
   }
@@ -140,7 +138,8 @@ int RunApp(AppInput input, std::ostream& out, std::ostream& err, const Clock& cl
   }
   Invocation invocation{table, *parsed, loaded.settings, console, clock};
   const auto status = parsed->command->handler(invocation);
-  return Flushed(console, status.has_value() ? *status : Fail(console, table, status.error()));
+  return Flushed(console,
+                 status.has_value() ? *status : Fail(console, table, *parsed, status.error()));
 }
 
 }  // namespace ringfence::cli

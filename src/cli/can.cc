@@ -35,12 +35,13 @@ void Explain(Console& console, const policy::Explanation& answer) {
 
 Result<int> Can(Invocation& invocation) {
   const Parsed& parsed = invocation.parsed;
-  RINGFENCE_ASSIGN(const auto policy,
-                   LoadPolicyFolder(invocation, parsed.Value("policy").value_or("")));
+  RINGFENCE_ASSIGN(const auto policy, LoadAskedPolicy(invocation));
   policy::Query query;
   query.principal = parsed.Argument(0);
   RINGFENCE_ASSIGN(query.action, policy::FindAction(parsed.Argument(1)));
-  RINGFENCE_ASSIGN(query.tenant, policy::FindResource(*policy, parsed.Argument(2)));
+  RINGFENCE_ASSIGN(const auto named, policy::FindResource(*policy, parsed.Argument(2)));
+  RINGFENCE_TRY(policy::CheckPrincipal(*policy, query.principal));
+  query.tenant = AboutWhat(invocation.console, query.action, named);
   RINGFENCE_ASSIGN(const cedar::ValueRecord context, ContextAtOrNow(invocation));
   const policy::Explanation answer = policy::Explain(*policy, query, context);
   const int status = answer.allowed ? kExitOk : kExitFindings;
@@ -51,6 +52,9 @@ Result<int> Can(Invocation& invocation) {
       rules.push_back(ToJson(rule));
     }
     JsonObject object{{"allowed", answer.allowed},
+                      {"principal", query.principal},
+                      {"action", std::string(Name(query.action))},
+                      {"resource", query.tenant.text()},
                       {"reason", answer.reason},
                       {"rules", std::move(rules)},
                       {"errors", JsonArray(answer.errors.begin(), answer.errors.end())},
@@ -76,23 +80,28 @@ CommandTable CanCommands() {
   std::vector<OptionSpec> options = KnownContextOptions();
   options.push_back(
       {.name = "explain", .help = "show the rules that decided, or the nearest and what it lacks"});
-  return {{.path = "can",
-           .group = Group::kAccess,
-           .summary = "Ask a policy folder whether somebody may do something; needs no server.",
-           .details =
-               "RESOURCE is a tenant, or / for what is about the cluster. What a rule's condition "
-               "asks for and --context does not say counts as absent; the time is now unless --at "
-               "says.",
-           .options = std::move(options),
-           .arguments = {{.name = "PRINCIPAL", .help = "who, as the policy names them"},
-                         {.name = "ACTION", .help = "such as lease.request"},
-                         {.name = "RESOURCE", .help = "a tenant, or /"}},
-           .examples = {{"ringfence can alice@acme.example lease.request acme/research",
-                         "yes or no, and why"},
-                        {"ringfence can bob@acme.example audit.read / --explain",
-                         "what he would need"}},
-           .exit_codes = "0 yes, 1 no",
-           .handler = Can}};
+  return {
+      {.path = "can",
+       .group = Group::kAccess,
+       .summary = "Ask a policy folder whether somebody may do something; needs no server.",
+       .details =
+           "RESOURCE is a tenant, or / for what is about the cluster. What a rule's condition "
+           "asks for and --context does not say counts as absent; the time is now unless --at "
+           "says.",
+       .options = std::move(options),
+       .arguments = {{.name = "PRINCIPAL", .help = "who, as the policy names them"},
+                     {.name = "ACTION", .help = "such as lease.request"},
+                     {.name = "RESOURCE", .help = "a tenant, or /"}},
+       .examples = {{"ringfence can alice@acme.example lease.request acme/research",
+                     "yes or no, and why"},
+                    {"ringfence can bob@acme.example audit.read / --explain", "what he would need"},
+                    {"ringfence can eve@acme.example policy.apply / --at 2026-11-16 --context "
+                     "mfa.age=10m --context mfa.kind=totp",
+                     "with a second factor, ten minutes old"},
+                    {"ringfence can ci lease.request acme --in-force",
+                     "by the policy that the server has in force"}},
+       .exit_codes = "0 yes, 1 no, 4 unknown principal or tenant",
+       .handler = Can}};
 }
 
 }  // namespace ringfence::cli

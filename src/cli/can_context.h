@@ -6,6 +6,9 @@
 
 #include "cedar/value.h"
 #include "cli/command.h"
+#include "cli/console.h"
+#include "model/tenant.h"
+#include "policy/authorizer.h"
 
 namespace ringfence::cli {
 
@@ -14,7 +17,11 @@ Result<cedar::ValueRecord> KnownContext(const Invocation& invocation);
 // With the time of now, where none was said.
 Result<cedar::ValueRecord> ContextAtOrNow(const Invocation& invocation);
 
-// --policy, --at, --context.
+// What the action is about, when that is not what was named: said, and "/" returned.
+model::TenantPath AboutWhat(Console& console, policy::Action action,
+                            const model::TenantPath& named);
+
+// --policy, --in-force, --at, --context.
 std::vector<OptionSpec> KnownContextOptions();
 
 }  // namespace ringfence::cli

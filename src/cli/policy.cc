@@ -13,6 +13,7 @@
 #include "cli/settings.h"
 #include "cli/text.h"
 #include "os/file.h"
+#include "policy/rulebook.h"
 
 namespace ringfence::cli {
 namespace {
@@ -57,10 +58,13 @@ Result<int> Check(Invocation& invocation) {
       console.Warn(one.Warning());
     }
   }
+  WarnOfRules(console, good);
   if (!console.table()) {
+    const auto& warnings = good.rulebook().warnings();
     console.Show(JsonObject{{"ok", true},
                             {"folder", folder},
                             {"findings", JsonArray()},
+                            {"warnings", JsonArray(warnings.begin(), warnings.end())},
                             {"exceptions", std::move(exceptions)},
                             {"digest", good.digest()},
                             {"tenants", count(good.tenants())},

@@ -22,9 +22,7 @@ Result<int> Compile(Invocation& invocation) {
                  "ask for one at a time"};
   }
   Console& console = invocation.console;
-  for (const std::string& warning : book.warnings()) {
-    console.Warn(warning);
-  }
+  WarnOfRules(console, *policy);
   if (!console.table()) {
     console.Show(JsonObject{{"digest", policy->digest()},
                             {"policies", book.Text()},

@@ -16,6 +16,7 @@ namespace {
 Result<int> Test(Invocation& invocation) {
   RINGFENCE_ASSIGN(const auto policy, LoadPolicyFolder(invocation, invocation.parsed.Argument(0)));
   Console& console = invocation.console;
+  WarnOfRules(console, *policy);
   JsonArray items;
   std::size_t failed = 0;
   for (const policy::PolicyCase& one : policy->cases()) {
@@ -50,7 +51,11 @@ std::string AnswerText(const policy::Point& point) {
 Result<int> Plan(Invocation& invocation) {
   const Parsed& parsed = invocation.parsed;
   const bool two = !parsed.Argument(1).empty();
-  RINGFENCE_ASSIGN(const auto before, LoadPolicyFolder(invocation, two ? parsed.Argument(0) : ""));
+  if (two && parsed.Has("in-force")) {
+    return Error{Code::kInvalidArgument, "--in-force takes the place of OLD", "name one folder"};
+  }
+  RINGFENCE_ASSIGN(const auto before, two ? LoadPolicyFolder(invocation, parsed.Argument(0))
+                                          : LoadAskedPolicy(invocation));
   RINGFENCE_ASSIGN(const auto after, LoadPolicyFolder(invocation, parsed.Argument(two ? 1 : 0)));
   const std::vector<policy::Change> changes = policy::PlanChange(*before, *after);
   Console& console = invocation.console;
@@ -100,8 +105,10 @@ CommandTable PolicyTestCommands() {
       {.path = "policy plan",
        .group = Group::kAccess,
        .summary = "Show what a new policy folder would change, for whom; needs no server.",
-       .details = "With one folder, that one is held against policy.folder. Boundaries, quotas, "
-                  "network and box rules are not compared.",
+       .details = "With one folder, that one is held against policy.folder, or with --in-force "
+                  "against the policy that the server has in force. Boundaries, quotas, network "
+                  "and box rules are not compared.",
+       .options = {InForceOption()},
        .arguments = {{.name = "OLD",
                       .help = "the folder as it is; with one argument, the new one",
                       .completes = Completes::kFolder},
@@ -109,7 +116,8 @@ CommandTable PolicyTestCommands() {
                       .help = "the folder as it will be",
                       .required = false,
                       .completes = Completes::kFolder}},
-       .examples = {{"ringfence policy plan policy/ policy-next/", "who may do more or less"}},
+       .examples = {{"ringfence policy plan policy/ policy-next/", "who may do more or less"},
+                    {"ringfence policy plan policy/ --in-force", "what an apply would change"}},
        .handler = Plan},
   };
 }

@@ -87,6 +87,7 @@ Result<int> ShowApplied(Invocation& invocation, const Json& applied) {
 Result<int> Apply(Invocation& invocation) {
   RINGFENCE_ASSIGN(const std::string folder, PolicyFolderOf(invocation));
   RINGFENCE_ASSIGN(const auto policy, policy::Policy::Load(folder));
+  WarnOfRules(invocation.console, *policy);
   RINGFENCE_ASSIGN(JsonObject request, ChangeOf(invocation.parsed));
   JsonObject files;
   for (const auto& [name, text] : policy->files()) {
@@ -161,26 +162,11 @@ Status WriteFiles(const std::map<std::string, std::string>& files, const std::st
   return {};
 }
 
-Result<std::map<std::string, std::string>> FilesOf(const Json& version) {
-  std::map<std::string, std::string> files;
-  const Json* const json = Field(version, "files");
-  const auto* const object = json == nullptr ? nullptr : json->if_object();
-  if (object == nullptr) {
-    return Error{Code::kInternal, "the server's answer has no files"};
-  }
-  for (const auto& member : *object) {
-    if (const auto* const text = member.value().if_string()) {
-      files.emplace(std::string(member.key()), std::string(text->data(), text->size()));
-    }
-  }
-  return files;
-}
-
 Result<int> ShowVersion(Invocation& invocation, Api& api) {
   RINGFENCE_ASSIGN(const std::int64_t number, VersionArgument(invocation.parsed.Argument(0)));
   RINGFENCE_ASSIGN(const Json version,
                    api.Get(Target("/v1/policy/versions", std::to_string(number), "")));
-  RINGFENCE_ASSIGN(const auto files, FilesOf(version));
+  RINGFENCE_ASSIGN(const auto files, FilesOfVersion(version));
   Console& console = invocation.console;
   if (const auto folder = invocation.parsed.Value("write")) {
     RINGFENCE_TRY(WriteFiles(files, *folder));

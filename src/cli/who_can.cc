@@ -17,11 +17,17 @@ namespace {
 
 using Answer = cedar::Outlook::Answer;
 
-Json ToJson(const policy::Point& point) {
+Json ToJson(const policy::Policy& policy, const policy::Point& point) {
+  JsonArray by;
+  for (const std::uint32_t rule : point.rules) {
+    const policy::RuleInWords words = policy::InWords(policy, rule, point.principal);
+    by.push_back(JsonObject{{"id", words.id}, {"where", words.where}, {"words", words.words}});
+  }
   JsonObject object{{"principal", point.principal},
                     {"action", std::string(Name(point.action))},
                     {"resource", point.tenant.text()},
-                    {"answer", std::string(policy::Name(point.answer))}};
+                    {"answer", std::string(policy::Name(point.answer))},
+                    {"by", std::move(by)}};
   if (point.answer == Answer::kIf) {
     object.emplace("condition", point.condition);
   }
@@ -38,10 +44,10 @@ std::string Why(const policy::Policy& policy, const policy::Point& point,
 
 Result<int> WhoCan(Invocation& invocation) {
   const Parsed& parsed = invocation.parsed;
-  RINGFENCE_ASSIGN(const auto policy,
-                   LoadPolicyFolder(invocation, parsed.Value("policy").value_or("")));
+  RINGFENCE_ASSIGN(const auto policy, LoadAskedPolicy(invocation));
   RINGFENCE_ASSIGN(const policy::Action action, policy::FindAction(parsed.Argument(0)));
-  RINGFENCE_ASSIGN(const auto tenant, policy::FindResource(*policy, parsed.Argument(1)));
+  RINGFENCE_ASSIGN(const auto named, policy::FindResource(*policy, parsed.Argument(1)));
+  const model::TenantPath tenant = AboutWhat(invocation.console, action, named);
   RINGFENCE_ASSIGN(const cedar::ValueRecord known, KnownContext(invocation));
   std::vector<policy::Point> points = policy::WhoCan(*policy, action, tenant, known);
   const std::size_t all = points.size();
@@ -50,7 +56,7 @@ Result<int> WhoCan(Invocation& invocation) {
   if (!console.table()) {
     JsonArray items;
     for (const policy::Point& point : points) {
-      items.push_back(ToJson(point));
+      items.push_back(ToJson(*policy, point));
     }
     console.Show(items);
     return kExitOk;
@@ -89,8 +95,7 @@ std::vector<policy::Point> WhereItChanges(const std::vector<policy::Point>& poin
 
 Result<int> WhatCan(Invocation& invocation) {
   const Parsed& parsed = invocation.parsed;
-  RINGFENCE_ASSIGN(const auto policy,
-                   LoadPolicyFolder(invocation, parsed.Value("policy").value_or("")));
+  RINGFENCE_ASSIGN(const auto policy, LoadAskedPolicy(invocation));
   RINGFENCE_ASSIGN(const cedar::ValueRecord known, KnownContext(invocation));
   RINGFENCE_ASSIGN(std::vector<policy::Point> points,
                    policy::WhatCan(*policy, parsed.Argument(0), known));
@@ -99,7 +104,7 @@ Result<int> WhatCan(Invocation& invocation) {
     JsonArray items;
     for (const policy::Point& point : points) {
       if (point.answer != Answer::kNo) {
-        items.push_back(ToJson(point));
+        items.push_back(ToJson(*policy, point));
       }
     }
     console.Show(items);
@@ -126,8 +131,10 @@ CommandTable WhoCanCommands() {
       {.path = "who-can",
        .group = Group::kAccess,
        .summary = "List everybody whom a policy folder lets do something; needs no server.",
-       .details = "For the whole policy: yes and no hold whatever the circumstances are, \"if\" "
-                  "shows the condition that remains. What --at and --context say is known.",
+       .details =
+           "For the whole policy: yes and no hold whatever the circumstances are, \"if\" "
+           "shows the condition that remains. What --at and --context say is known. With -o json "
+           "each answer has the rules that it follows from, in `by`.",
        .options = options,
        .arguments = {{.name = "ACTION", .help = "such as audit.read"},
                      {.name = "RESOURCE", .help = "a tenant, or /"}},
@@ -135,6 +142,7 @@ CommandTable WhoCanCommands() {
                     {"ringfence who-can policy.apply / --context mfa.age=5m --context "
                      "mfa.kind=webauthn",
                      "with a fresh second factor"}},
+       .exit_codes = "0 answered, 4 unknown tenant",
        .handler = WhoCan},
       {.path = "what-can",
        .group = Group::kAccess,
@@ -143,6 +151,7 @@ CommandTable WhoCanCommands() {
        .options = options,
        .arguments = {{.name = "PRINCIPAL", .help = "who, as the policy names them"}},
        .examples = {{"ringfence what-can alice@acme.example", "each action, and where"}},
+       .exit_codes = "0 answered, 4 unknown principal",
        .handler = WhatCan}};
 }
 

@@ -18,30 +18,25 @@ std::optional<Timestamp> ReadAt(YamlReader& spec) {
   if (!text.has_value()) {
     return std::nullopt;
   }
-  const auto time = ParseTime(text->text);
+  const auto time = ParseTimeOrDay(text->text);
   if (!time.has_value()) {
     spec.Problem("at", text->line, "\"" + text->text + "\" is no time",
-                 "write it in UTC, as 2026-11-16T08:00:00Z");
+                 "write it in UTC, as 2026-11-16T08:00:00Z or 2026-11-16");
     return std::nullopt;
   }
   return *time;
 }
 
-void ReadContext(YamlReader& spec, PolicyCase& one) {
+void ReadGiven(YamlReader& spec, PolicyCase& one) {
   if (spec.Any("context") == nullptr) {
     return;
   }
-  cedar::ValueRecord record;
   for (const YamlText& text : spec.Texts("context", 1, kContextMax)) {
-    const Status added = AddContext(text.text, record);
-    if (!added.has_value()) {
-      spec.Problem("context", text.line, added.error().message, added.error().hint);
-    }
     one.context.push_back(text.text);
   }
-  const Status whole = CheckContext(record);
-  if (!whole.has_value()) {
-    spec.Problem("context", spec.LineOf("context"), whole.error().message, whole.error().hint);
+  const auto read = ReadContext(one.context, {.at = one.at, .usual = Timestamp()});
+  if (!read.has_value()) {
+    spec.Problem("context", spec.LineOf("context"), read.error().message, read.error().hint);
   }
 }
 
@@ -58,7 +53,7 @@ void ReadCase(DraftHead head, DraftTenantRef tenant, YamlReader& spec, Draft& dr
     }
   }
   one.given.at = ReadAt(spec);
-  ReadContext(spec, one.given);
+  ReadGiven(spec, one.given);
   if (const auto expect = spec.Text("expect")) {
     one.given.allow = expect->text == "allow";
     if (expect->text != "allow" && expect->text != "deny") {
@@ -73,13 +68,11 @@ void ReadCase(DraftHead head, DraftTenantRef tenant, YamlReader& spec, Draft& dr
 }
 
 CaseResult RunCase(const Policy& policy, const PolicyCase& one, Timestamp now) {
-  cedar::ValueRecord context = ContextOf({.now = one.at.value_or(now)});
-  for (const std::string& assignment : one.context) {
-    if (const Status added = AddContext(assignment, context); !added.has_value()) {
-      return {false, added.error().message};
-    }
+  const auto context = ReadContext(one.context, {.at = one.at, .usual = now});
+  if (!context.has_value()) {
+    return {false, context.error().message};
   }
-  const Explanation answer = Explain(policy, one.query, context);
+  const Explanation answer = Explain(policy, one.query, *context);
   if (answer.allowed != one.allow) {
     return {false, (answer.allowed ? "allowed: " : "denied: ") + answer.reason};
   }

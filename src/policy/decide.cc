@@ -72,8 +72,9 @@ const Binding* Nearest(const Holder& holder, Action action, const model::TenantP
 }
 
 // Not one that must be apart from what is held.
-bool FitsBeside(const Holder* holder, std::string_view role) {
-  for (const auto& [a, b] : BuiltInDutiesApart()) {
+bool FitsBeside(const std::vector<std::pair<std::string, std::string>>& apart, const Holder* holder,
+                std::string_view role) {
+  for (const auto& [a, b] : apart) {
     if (holder == nullptr || (role != a && role != b)) {
       continue;
     }
@@ -89,8 +90,10 @@ bool FitsBeside(const Holder* holder, std::string_view role) {
 
 // The role to ask for: the one already held elsewhere, or else the one with the fewest actions.
 // Null when only an administrator may.
-const Role* LeastRole(const std::map<std::string, Role, std::less<>>& roles, const Query& query,
-                      const Binding* held, const Principal* principal, const Holder* holder) {
+const Role* LeastRole(const Policy& policy, const std::map<std::string, Role, std::less<>>& roles,
+                      const Query& query, const Binding* held, const Holder* holder) {
+  const auto apart = policy.DutiesApart();
+  const Principal* const principal = policy.FindPrincipal(query.principal);
   const auto allows = [&](const Role& role) {
     return (BitsOf(role.allows) & BitOf(query.action)) != 0;
   };
@@ -100,7 +103,7 @@ const Role* LeastRole(const std::map<std::string, Role, std::less<>>& roles, con
   const bool person = principal != nullptr && !principal->service;
   const Role* least = nullptr;
   for (const auto& [name, role] : roles) {
-    if (allows(role) && !(person && name == "service") && FitsBeside(holder, name) &&
+    if (allows(role) && !(person && name == "service") && FitsBeside(apart, holder, name) &&
         (least == nullptr || role.allows.size() < least->allows.size())) {
       least = &role;
     }
@@ -179,8 +182,7 @@ Decision Policy::DecideIn(const Query& query, const cedar::ValueRecord& context)
       holder == nullptr ? nullptr : Nearest(*holder, query.action, tenant);
   reason += nearest == nullptr ? std::string("no role") : Describe(*nearest);
   reason += "; ask someone with admin at / (such as " + tables_->some_admin + ") ";
-  const Role* const least =
-      LeastRole(tables_->roles, query, nearest, FindPrincipal(query.principal), holder);
+  const Role* const least = LeastRole(*this, tables_->roles, query, nearest, holder);
   if (least == nullptr) {
     reason += "to do it";
   } else {

@@ -1,6 +1,5 @@
 #include "policy/outlook.h"
 
-#include "base/closest.h"
 #include "cedar/print.h"
 #include "policy/query.h"
 #include "policy/roles.h"
@@ -22,8 +21,14 @@ std::string Joined(const std::vector<cedar::OpenRule>& rules) {
 
 Point PointAt(cedar::Outlooks& outlooks, const cedar::Request& request, const Query& query) {
   const Outlook outlook = outlooks.At(request.principal, request.action, request.resource);
-  return {query.principal, query.action, query.tenant, outlook.answer,
-          outlook.answer == Outlook::Answer::kIf ? ConditionText(outlook) : std::string()};
+  Point point{query.principal, query.action, query.tenant, outlook.answer,
+              outlook.answer == Outlook::Answer::kIf ? ConditionText(outlook) : std::string()};
+  for (const auto* rules : {&outlook.permits, &outlook.forbids}) {
+    for (const cedar::OpenRule& rule : *rules) {
+      point.rules.push_back(rule.policy);
+    }
+  }
+  return point;
 }
 
 }  // namespace
@@ -63,16 +68,7 @@ std::vector<Point> WhoCan(const Policy& policy, Action action, const model::Tena
 
 Result<std::vector<Point>> WhatCan(const Policy& policy, const std::string& principal,
                                    const cedar::ValueRecord& known) {
-  if (policy.FindPrincipal(principal) == nullptr) {
-    std::vector<std::string_view> names;
-    const auto principals = policy.principals();
-    for (const Principal& one : principals) {
-      names.push_back(one.name);
-    }
-    const auto closest = Closest(principal, names);
-    return Error{Code::kNotFound, "the policy declares no principal " + principal,
-                 closest.has_value() ? "did you mean " + *closest + "?" : "", "principal"};
-  }
+  RINGFENCE_TRY(CheckPrincipal(policy, principal));
   cedar::Outlooks outlooks(policy.rulebook().engine(), known);
   const auto tenants = policy.tenants();
   std::vector<Point> points;

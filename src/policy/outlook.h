@@ -4,6 +4,7 @@
 // by partial evaluation: yes and no hold whatever the circumstances are, "if" comes with the
 // condition that remains.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ struct Point {
   model::TenantPath tenant = model::TenantPath::Root();
   cedar::Outlook::Answer answer = cedar::Outlook::Answer::kNo;
   std::string condition;  // of kIf, as Cedar
+  // What makes it so, as places in Rulebook::rules(): the permits, and of kIf the forbids too.
+  std::vector<std::uint32_t> rules = {};
 };
 std::string_view Name(cedar::Outlook::Answer answer);  // "no", "yes", "if"
 

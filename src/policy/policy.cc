@@ -121,8 +121,11 @@ void Policy::Tables::Fill(Draft& draft) {
     roles.emplace(role.name, role);
   }
   for (DraftRole& role : draft.roles) {
-    roles.emplace(role.head.name,
-                  Role{role.head.name, std::move(role.allows), std::move(role.head.source)});
+    Role kept{role.head.name, std::move(role.allows), std::move(role.head.source)};
+    for (wire::YamlText& other : role.apart_from) {
+      kept.apart_from.push_back(std::move(other.text));
+    }
+    roles.emplace(role.head.name, std::move(kept));
   }
   for (DraftBoundary& boundary : draft.boundaries) {
     boundaries.push_back(BoundaryOf(std::move(boundary)));
@@ -249,6 +252,19 @@ std::vector<Principal> Policy::principals() const {
     all.push_back(principal);
   }
   return all;
+}
+
+std::vector<std::pair<std::string, std::string>> Policy::DutiesApart() const {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const auto& [a, b] : BuiltInDutiesApart()) {
+    pairs.emplace_back(a, b);
+  }
+  for (const auto& [name, role] : tables_->roles) {
+    for (const std::string& other : role.apart_from) {
+      pairs.emplace_back(name, other);
+    }
+  }
+  return pairs;
 }
 
 std::vector<Role> Policy::roles() const {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -44,7 +45,8 @@ struct Principal {
 struct Role {
   std::string name;
   std::vector<Action> allows;
-  Source source;  // file empty for those built in
+  Source source;                             // file empty for those built in
+  std::vector<std::string> apart_from = {};  // as the folder has it
 };
 
 struct Binding {
@@ -80,6 +82,8 @@ class Policy final : public Authorizer {
   std::vector<Tenant> tenants() const;  // sorted by path
   std::vector<Principal> principals() const;
   std::vector<Role> roles() const;
+  // Pairs of roles that nobody may hold together: those built in and those of the folder.
+  std::vector<std::pair<std::string, std::string>> DutiesApart() const;
   std::vector<Binding> bindings() const;
   std::vector<const Binding*> BindingsOf(std::string_view principal) const;
   const std::vector<Boundary>& boundaries() const;  // in the order of the files

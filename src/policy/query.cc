@@ -8,6 +8,7 @@
 #include "cedar/extension.h"
 #include "cedar/print.h"
 #include "cedar/types.h"
+#include "model/isolation.h"
 #include "policy/roles.h"
 #include "policy/rulebook.h"
 
@@ -24,6 +25,7 @@ using cedar::ValueRecord;
 
 constexpr std::array<std::string_view, 7> kWeekdays = {"sun", "mon", "tue", "wed",
                                                        "thu", "fri", "sat"};
+constexpr std::array<std::string_view, 2> kMfaKinds = {"totp", "webauthn"};
 
 // Every action has the same context.
 const Type& ContextType() { return *CedarSchema().actions.begin()->second.context; }
@@ -40,6 +42,70 @@ Error BadContext(std::string_view assignment, std::string what, std::string hint
   return Error{Code::kInvalidArgument,
                "context \"" + std::string(assignment) + "\": " + std::move(what), std::move(hint),
                "context"};
+}
+
+Error BadMember(std::string_view member, std::string what, std::string hint) {
+  return Error{Code::kInvalidArgument, "context: " + std::string(member) + " " + std::move(what),
+               std::move(hint), "context"};
+}
+
+// What is there must be whole: a second factor has both its age and its kind.
+Status CheckWhole(const ValueRecord& context) {
+  for (const auto& [name, value] : context) {
+    const Type* const type = MemberOf(&ContextType(), name);
+    if (type == nullptr || cedar::HasType(value, *type)) {
+      continue;
+    }
+    std::string members;
+    for (const auto& [member, attribute] : type->attributes) {
+      members += (members.empty() ? "" : ", ") + name + "." + member;
+    }
+    return BadMember(name, "is not whole", "give " + members + " together");
+  }
+  return {};
+}
+
+Status CheckWord(std::string_view member, const Value& value, const auto& known) {
+  std::string all;
+  for (const std::string_view one : known) {
+    if (value.string() == one) {
+      return {};
+    }
+    all += (all.empty() ? "" : ", ") + std::string(one);
+  }
+  return BadMember(member, "\"" + value.string() + "\" is none of " + all, "write one of them");
+}
+
+// What no request can have would be answered for nothing. `context` is whole.
+Status CheckPossible(const ValueRecord& context) {
+  const auto find = [&](std::string_view name) {
+    const auto found = context.find(name);
+    return found == context.end() ? nullptr : &found->second;
+  };
+  if (const Value* const day = find("weekday")) {
+    RINGFENCE_TRY(CheckWord("weekday", *day, kWeekdays));
+  }
+  if (const Value* const mfa = find("mfa")) {
+    RINGFENCE_TRY(CheckWord("mfa.kind", mfa->record().at("kind"), kMfaKinds));
+    if (mfa->record().at("age").extension().number < 0) {
+      return BadMember("mfa.age", "is less than nothing", "write how long ago it was, as 10m");
+    }
+  }
+  if (const Value* const name = find("class")) {
+    const auto known = model::ParseIsolationClass(name->string());
+    if (!known.has_value()) {
+      return BadMember("class", "\"" + name->string() + "\" is no isolation class",
+                       known.error().hint);
+    }
+  }
+  if (const Value* const network = find("network")) {
+    const cedar::IpRange& ip = network->extension().ip;
+    if (ip.prefix != (ip.v6 ? 128 : 32)) {
+      return BadMember("network", "is a network, and a request comes from one address",
+                       "write an address, as 10.0.0.7");
+    }
+  }
+  return {};
 }
 
 Result<Value> ReadValue(std::string_view assignment, std::string_view text, const Type& type) {
@@ -245,20 +311,67 @@ Status AddContext(std::string_view assignment, ValueRecord& context) {
   return {};
 }
 
-Status CheckContext(const ValueRecord& context) {
-  for (const auto& [name, value] : context) {
-    const Type* const type = MemberOf(&ContextType(), name);
-    if (type == nullptr || cedar::HasType(value, *type)) {
-      continue;
-    }
-    std::string members;
-    for (const auto& [member, attribute] : type->attributes) {
-      members += (members.empty() ? "" : ", ") + name + "." + member;
-    }
-    return Error{Code::kInvalidArgument, "context: " + name + " is not whole",
-                 "give " + members + " together", "context"};
+Result<Timestamp> ParseTimeOrDay(std::string_view text) {
+  constexpr std::size_t kDaySize = 10;
+  const bool day = text.size() == kDaySize;
+  auto time = ParseTime(std::string(text) + (day ? "T00:00:00Z" : ""));
+  if (!time.has_value()) {
+    return Error{Code::kInvalidArgument, "not a time: \"" + std::string(text.substr(0, 40)) + "\"",
+                 "write it in UTC, as 2026-11-15T08:46:30Z or 2026-11-15"};
   }
-  return {};
+  return time;
+}
+
+Result<ValueRecord> ReadContext(const std::vector<std::string>& assignments,
+                                const WhenAsked& when) {
+  ValueRecord said;
+  for (const std::string& assignment : assignments) {
+    RINGFENCE_TRY(AddContext(assignment, said));
+  }
+  RINGFENCE_TRY(CheckWhole(said));
+  RINGFENCE_TRY(CheckPossible(said));
+  std::optional<Timestamp> time = when.at;
+  if (const auto now = said.find("now"); now != said.end()) {
+    const Timestamp told{Milliseconds(now->second.extension().number)};
+    if (time.has_value() && *time != told) {
+      return BadMember("now", "is not the time that was said: " + FormatTime(*time),
+                       "say the time once");
+    }
+    time = told;
+  }
+  const auto weekday = said.find("weekday");
+  if (!time.has_value() && when.usual.has_value()) {
+    if (weekday != said.end()) {
+      return BadMember("weekday", "follows from the time, and none was said",
+                       "say the time: --at, or at: of a case");
+    }
+    time = when.usual;
+  }
+  ValueRecord context = ContextOf({.now = time});
+  if (weekday != said.end() && time.has_value() && weekday->second != context.at("weekday")) {
+    return BadMember("weekday",
+                     "\"" + weekday->second.string() + "\" is not the day of " + FormatTime(*time),
+                     "leave it out: it follows from the time");
+  }
+  for (auto& [name, value] : said) {
+    context.insert_or_assign(name, std::move(value));
+  }
+  return context;
+}
+
+Status CheckPrincipal(const Policy& policy, std::string_view name) {
+  if (policy.FindPrincipal(name) != nullptr) {
+    return {};
+  }
+  const auto principals = policy.principals();
+  std::vector<std::string_view> names;
+  names.reserve(principals.size());
+  for (const Principal& one : principals) {
+    names.push_back(one.name);
+  }
+  const auto closest = Closest(name, names);
+  return Error{Code::kNotFound, "the policy declares no principal " + std::string(name),
+               closest.has_value() ? "did you mean " + *closest + "?" : "", "principal"};
 }
 
 Result<Action> FindAction(std::string_view label) {

@@ -19,9 +19,19 @@ namespace ringfence::policy {
 cedar::ValueRecord ContextOf(const Circumstances& circumstances);
 // One "mfa.age=10m", "class=mig", "network=10.0.0.7": the value is read as the schema has it.
 Status AddContext(std::string_view assignment, cedar::ValueRecord& context);
-// What is there must be whole: a second factor has both its age and its kind.
-Status CheckContext(const cedar::ValueRecord& context);
+// "2026-11-16T08:00:00Z", or a day: its first moment, in UTC.
+Result<Timestamp> ParseTimeOrDay(std::string_view text);
+// All assignments together, at a time. `at` is the time that was said; where none was, `usual` is
+// taken, if there is one. Refused: what no request can have, and what contradicts the time.
+struct WhenAsked {
+  std::optional<Timestamp> at = {};
+  std::optional<Timestamp> usual = {};
+};
+Result<cedar::ValueRecord> ReadContext(const std::vector<std::string>& assignments,
+                                       const WhenAsked& when);
 
+// kNotFound, with the nearest that there is.
+Status CheckPrincipal(const Policy& policy, std::string_view name);
 // "lease.request"; an error has the nearest that there is.
 Result<Action> FindAction(std::string_view label);
 // "acme/research" or "/"; it must be declared.

@@ -1,6 +1,7 @@
 #include "policy/rulebook.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -256,21 +257,50 @@ class Builder {
     return good;
   }
 
-  // Whether what a scope names exists, so that a misspelt forbid does not pass for one that holds.
-  bool IsDeclared(const cedar::ScopeClause& scope) {
-    using enum cedar::ScopeClause::Kind;
-    if (scope.slot || scope.kind == kAny || scope.kind == kIs) {
-      return true;
-    }
+  // Whether what a rule names exists, so that a misspelt forbid does not pass for one that holds.
+  bool IsDeclared(const EntityUid& uid) {
     if (declared_.empty()) {
       for (const cedar::Entity& entity : entities_) {
         declared_.insert(entity.uid.type + " " + entity.uid.id);
       }
-      for (const auto& [role, unused] : parts_.roles) {
-        declared_.insert("Holders " + role);  // nobody may hold it today
+    }
+    return declared_.contains(uid.type + " " + uid.id) || IsRole(uid);
+  }
+
+  // `Holders::"developer@acme"`, which nobody may be today.
+  bool IsRole(const EntityUid& uid) const {
+    const std::size_t at = uid.id.find('@');
+    return uid.type == "Holders" && parts_.roles.contains(uid.id.substr(0, at)) &&
+           (at == std::string::npos || declared_.contains("Tenant " + uid.id.substr(at + 1)));
+  }
+
+  // The first entity of an expression that is not in the policy.
+  std::optional<EntityUid> Undeclared(const cedar::Expr& expr) {
+    if (expr.op == cedar::Op::kLiteral && expr.value.is(Value::Kind::kEntity) &&
+        !IsDeclared(expr.value.entity())) {
+      return expr.value.entity();
+    }
+    for (const cedar::Expr* const argument : expr.args) {
+      if (auto found = Undeclared(*argument)) {
+        return found;
       }
     }
-    return declared_.contains(scope.entity.type + " " + scope.entity.id);
+    return std::nullopt;
+  }
+
+  std::optional<EntityUid> Undeclared(const PolicyBody& body) {
+    using enum cedar::ScopeClause::Kind;
+    for (const cedar::ScopeClause* scope : {&body.principal, &body.resource}) {
+      if (!scope->slot && scope->kind != kAny && scope->kind != kIs && !IsDeclared(scope->entity)) {
+        return scope->entity;
+      }
+    }
+    for (const cedar::Condition& condition : body.conditions) {
+      if (auto found = Undeclared(*condition.body)) {
+        return found;
+      }
+    }
+    return std::nullopt;
   }
 
   // The id has the file's name in front, so that files need not know of each other.
@@ -286,14 +316,12 @@ class Builder {
         return false;
       }
     }
-    for (const cedar::ScopeClause* scope : {&body.principal, &body.resource}) {
-      if (!IsDeclared(*scope)) {
-        problems_.Add(YamlProblem{name, rule.source.line, body.id,
-                                  scope->entity.type + "::\"" + scope->entity.id +
-                                      "\" is not in this policy: the rule would never apply",
-                                  "ringfence policy compile --entities shows what is there"});
-        return false;
-      }
+    if (const auto lost = Undeclared(body)) {
+      problems_.Add(YamlProblem{
+          name, rule.source.line, body.id,
+          cedar::ToText(*lost) + " is not in this policy: the rule would not mean what it says",
+          "ringfence policy compile --entities shows what is there"});
+      return false;
     }
     body.id = name + "#" + body.id;
     std::erase_if(body.annotations, [](const cedar::Annotation& annotation) {

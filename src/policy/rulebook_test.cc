@@ -195,16 +195,63 @@ TEST(Rulebook, ContextIsReadAsTheSchemaHasIt) {
         "now=2026-11-16T08:00:00Z"}) {
     EXPECT_TRUE(AddContext(good, context).has_value()) << good;
   }
-  const auto whole = CheckContext(context);
+  const auto whole = ReadContext({"node.attested=true"}, {});
   ASSERT_FALSE(whole.has_value());
   EXPECT_EQ(whole.error().hint, "give node.attested, node.patched together");
-  EXPECT_TRUE(AddContext("node.patched=false", context).has_value());
-  EXPECT_TRUE(CheckContext(context).has_value());
+  EXPECT_TRUE(ReadContext({"node.attested=true", "node.patched=false"}, {}).has_value());
   for (const std::string_view bad : {"class", "clas=mig", "network=here", "mfa.age=soon", "mfa=1",
                                      "node.attested=yes", "class.x=1", "=", ""}) {
     EXPECT_FALSE(AddContext(bad, context).has_value()) << bad;
   }
   EXPECT_EQ(FindAction("lease.reqest").error().hint, "did you mean lease.request?");
+}
+
+TEST(Rulebook, WhatNoRequestCanHaveIsRefusedByName) {
+  const Timestamp monday = ParseTimeOrDay("2026-11-16").value();
+  const auto why = [&](const std::vector<std::string>& said, const WhenAsked& when) {
+    const auto read = ReadContext(said, when);
+    return read.has_value() ? std::string() : read.error().message;
+  };
+  EXPECT_EQ(why({"weekday=sat"}, {.at = monday}),
+            "context: weekday \"sat\" is not the day of 2026-11-16T00:00:00.000Z");
+  EXPECT_NE(why({"weekday=mon"}, {.usual = monday}), "") << "today's day is no promise";
+  EXPECT_EQ(why({"weekday=mon"}, {.at = monday}), "");
+  EXPECT_EQ(why({"weekday=mon"}, {}), "");
+  EXPECT_NE(why({"now=2026-11-17T00:00:00Z"}, {.at = monday}).find("context: now"),
+            std::string::npos);
+  EXPECT_EQ(ReadContext({"now=2026-11-17T00:00:00Z"}, {.usual = monday})->at("weekday").string(),
+            "tue");
+  for (const auto& [field, said] : std::map<std::string, std::vector<std::string>>{
+           {"mfa.age", {"mfa.age=-10m", "mfa.kind=totp"}},
+           {"mfa.kind", {"mfa.age=10m", "mfa.kind=pigeon"}},
+           {"class", {"class=migg"}},
+           {"weekday", {"weekday=friday"}},
+           {"network", {"network=10.0.0.0/8"}}}) {
+    EXPECT_TRUE(why(said, {}).starts_with("context: " + field + " ")) << why(said, {});
+  }
+  EXPECT_FALSE(ParseTimeOrDay("2026-11-31").has_value());
+  EXPECT_FALSE(ParseTimeOrDay("monday").has_value());
+}
+
+TEST(Rulebook, NamesInConditionsAreLookedUp) {
+  for (const std::string_view lost :
+       {"resource in Tenant::\"acme/lap\"", "principal == User::\"anne\"",
+        "principal in Holders::\"develper@acme\"", "principal in Holders::\"developer@acme/lap\"",
+        "[Tenant::\"acme\", Tenant::\"acmee\"].contains(resource)",
+        "if context has purpose then resource == Tenant::\"x\" else false"}) {
+    for (const char* word : {"when", "unless"}) {
+      const auto policy = WithCedar("\nforbid(principal, action, resource) " + std::string(word) +
+                                    " { " + std::string(lost) + " };\n");
+      ASSERT_FALSE(policy.has_value()) << lost;
+      EXPECT_NE(policy.error().message.find("extra.cedar:2: "), std::string::npos)
+          << policy.error().message;
+      EXPECT_NE(policy.error().message.find("is not in this policy"), std::string::npos);
+    }
+  }
+  EXPECT_TRUE(WithCedar(R"(forbid(principal, action == Action::"lease.end", resource)
+when { resource in Tenant::"acme/lab" && principal in Holders::"auditor@acme" && principal != User::"root" };
+)")
+                  .has_value());
 }
 
 }  // namespace

@@ -103,7 +103,9 @@ Result<PolicyApplied> Core::ApplyPolicy(std::shared_ptr<const policy::Policy> po
     // One that is not ours is never the same: it is replaced.
     const auto before = newest.has_value() ? Open(keys_.grant.public_key(), *newest)
                                            : Result<VersionFacts>(Error{Code::kNotFound, ""});
-    applied.changed = !before.has_value() || !IsSame(*before, policy->digest(), change.origin);
+    const bool restores_itself = change.restores != 0 && change.restores == in_force;
+    applied.changed = !before.has_value() ||
+                      (!restores_itself && !IsSame(*before, policy->digest(), change.origin));
     applied.facts = applied.changed ? Next(newest, policy->digest(), change) : *before;
     if (applied.changed) {
       applied.facts.time = Now();

@@ -270,9 +270,12 @@ Status Authorize(const Call& call, policy::Action action, const model::TenantPat
   entry.lease = lease;
   Note(decision, entry);
   RINGFENCE_TRY(call.core.RecordAlone(entry));
-  return Error{
-      Code::kPermissionDenied, decision.reason,
-      "ask whoever administers the policy for a role that allows " + std::string(Name(action))};
+  const bool forbidden = !decision.rules.empty();
+  return Error{Code::kPermissionDenied, decision.reason,
+               forbidden
+                   ? std::string("no role helps against a forbid: that rule of the policy decided")
+                   : "ask whoever administers the policy for a role that allows " +
+                         std::string(Name(action))};
 }
 
 void Dispatch(Core& core, net::Server* http, const net::Request& request,

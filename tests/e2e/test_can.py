@@ -47,6 +47,39 @@ def test_mistakes_are_told():
     assert done.returncode == 2 and "class" in done.stderr
 
 
+def test_an_error_names_its_field_and_no_other_commands_usage():
+    question = ["can", "alice@acme.example", "lease.request", "acme/research"]
+    monday = ["--at", "2026-11-16"]
+    assert run(*question, *monday).returncode == 0, "a day is a time"
+    for field, words in (("weekday", [*monday, "--context", "weekday=sat"]), ("class", ["--context", "class=migg"]),
+                         ("now", [*monday, "--context", "now=2026-11-17T00:00:00Z"]),
+                         ("mfa.age", ["--context", "mfa.age=-1m", "--context", "mfa.kind=totp"])):
+        done = run(*question, *words)
+        assert done.returncode == 2 and f"context: {field} " in done.stderr and "usage:" not in done.stderr, done
+    for words in (["can", "nobody", "lease.request", "acme"], ["what-can", "nobody"], ["can", "admin", "lease.request", "nowhere"]):
+        done = run(*words)
+        assert done.returncode == 4 and "usage:" not in done.stderr, done
+
+
+def test_what_is_about_the_cluster_says_so():
+    for words in (["can", "admin", "audit.read", "acme"], ["who-can", "audit.read", "acme"]):
+        done = run(*words, "-o", "json")
+        assert done.returncode == 0 and "about the whole cluster: this answers for /" in done.stderr, done
+        answer = json.loads(done.stdout)
+        assert (answer[0] if isinstance(answer, list) else answer)["resource"] == "/"
+
+
+def test_slips_are_told_by_every_command_that_reads_the_folder(folder):
+    (folder / "never.cedar").write_text('permit(principal is User, action, resource)\nwhen { principal is Service };\n')
+    for words in (["policy", "check", folder], ["policy", "test", folder], ["policy", "compile", folder]):
+        done = run(*words)
+        assert done.returncode == 0 and "never.cedar:" in done.stderr, done
+    assert json.loads(run("policy", "check", folder, "-o", "json").stdout)["warnings"]
+    (folder / "never.cedar").write_text('forbid(principal, action, resource)\nwhen { resource in Tenant::"acme/reserch" };\n')
+    lost = run("policy", "check", folder)
+    assert lost.returncode == 1 and "never.cedar:1" in lost.stdout and "is not in this policy" in lost.stdout, lost
+
+
 def test_a_cedar_file_forbids_at_weekends(folder):
     (folder / "weekend.cedar").write_text(
         '@description("no leases at weekends")\n'
@@ -87,6 +120,9 @@ def test_the_reverse_questions():
     who = json.loads(run("who-can", "lease.request", "acme/research", "-o", "json").stdout)
     assert {"admin", "alice@acme.example"} <= {one["principal"] for one in who}
     assert all(one["answer"] == "yes" for one in who)
+    for one in who:
+        can = json.loads(run("can", one["principal"], "lease.request", "acme/research", "-o", "json").stdout)
+        assert sorted(rule["id"] for rule in one["by"]) == sorted(rule["id"] for rule in can["rules"]), one
     what = run("what-can", "alice@acme.example").stdout
     assert "lease.request" in what and "acme/research" in what and "policy.apply" not in what
     hospital = ROOT / "examples" / "policies" / "hospital"

@@ -92,6 +92,25 @@ def test_rollback_is_at_once_and_on_record(ringfence, folder):
     assert ringfence("policy", "rollback", 100000).returncode != 0
 
 
+def test_rolling_back_to_what_is_in_force_changes_nothing(ringfence):
+    before = newest(ringfence)
+    same = ringfence.json("policy", "rollback", before["version"])
+    assert not same["changed"] and newest(ringfence)["version"] == before["version"]
+    assert "nothing to change" in ringfence("policy", "rollback", before["version"]).stderr
+
+
+def test_questions_say_which_policy_answers(ringfence, folder):
+    add(folder, "only-here")
+    ringfence.json("policy", "apply", folder)
+    asked = ("can", "admin", "lease.request", "acme", "-o", "json")
+    by_folder, in_force = ringfence(*asked), ringfence(*asked, "--in-force")
+    assert "the server has another policy in force" in by_folder.stderr, by_folder
+    assert "another policy" not in in_force.stderr, in_force
+    assert json.loads(in_force.stdout)["policy"] == newest(ringfence)["digest"] != json.loads(by_folder.stdout)["policy"]
+    plan = ringfence.json("policy", "plan", folder, "--in-force")
+    assert plan["before"] == plan["after"] and plan["changes"] == []
+
+
 def test_a_version_can_be_had_back_as_a_folder(ringfence, folder, tmp_path):
     ringfence.ok("policy", "apply", add(folder, "kept@acme.example"))
     version = newest(ringfence)
