@@ -212,7 +212,6 @@ Result<net::Response> Change(const Call& call, std::string_view action,
   }));
   const model::TenantPath tenant = TenantOf(seen.tenant);
   RINGFENCE_TRY(Authorize(call, policy::Action::kAlertManage, tenant));
-  const policy::Decision decision = Decide(call, policy::Action::kAlertManage, tenant);
   detect::Alert alert;
   RINGFENCE_TRY(call.core.Change([&](store::Connection& db) -> Status {
     store::AlertRow row;
@@ -221,8 +220,7 @@ Result<net::Response> Change(const Call& call, std::string_view action,
     entry.tenant = row.tenant;
     entry.lease = alert.match.lease;
     entry.node = alert.match.node;
-    entry.decision = "allow";
-    entry.decision_reason = decision.reason;
+    Note(call, entry);
     entry.result = "ok";
     entry.detail["alert"] = alert.id;
     entry.detail["rule"] = alert.match.rule.substr(0, 256);

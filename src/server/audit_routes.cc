@@ -70,7 +70,7 @@ Result<Cursor> ReadCursor(const Call& call) {
 
 Status RecordReading(const Call& call, const std::string& what) {
   audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "audit.read");
-  entry.decision = "allow";
+  Note(call, entry);
   entry.result = "ok";
   entry.detail["what"] = what.substr(0, 512);
   return call.core.RecordAlone(entry);

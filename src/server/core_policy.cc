@@ -6,6 +6,7 @@
 #include "os/log.h"
 #include "server/core.h"
 #include "server/policy_version.h"
+#include "server/router.h"
 #include "store/shared_records.h"
 
 namespace ringfence::server {
@@ -41,7 +42,6 @@ VersionFacts Next(const std::optional<store::PolicyVersion>& newest, const std::
 }
 
 audit::Entry Describe(audit::Entry entry, const VersionFacts& facts, bool changed) {
-  entry.decision = "allow";
   entry.result = "ok";
   entry.detail["new_policy"] = facts.digest;
   entry.detail["origin"] = facts.origin;
@@ -121,8 +121,9 @@ Result<PolicyApplied> Core::ApplyPolicy(std::shared_ptr<const policy::Policy> po
       RINGFENCE_TRY(store::PutBindingGrants(db, NextGrants(*policy, grants, applied.facts.number)));
     }
     const bool back = change.origin == kFromRollback;
-    return Record(db, Describe(NewEntry(change.actor, back ? "policy.rollback" : "policy.apply"),
-                               applied.facts, applied.changed));
+    audit::Entry entry = NewEntry(change.actor, back ? "policy.rollback" : "policy.apply");
+    Note(*this, change.decision, entry);
+    return Record(db, Describe(std::move(entry), applied.facts, applied.changed));
   }));
   SetPolicy(std::move(policy), applied.facts.number);
   database_->Announce(std::string(kPolicyTopic));
@@ -174,7 +175,7 @@ Result<PolicyApplied> Core::ReloadFolder(
 Status Core::RefusePolicy(const PolicyChange& change, const std::string& why) {
   const bool back = change.origin == kFromRollback;
   audit::Entry entry = NewEntry(change.actor, back ? "policy.rollback" : "policy.apply");
-  entry.decision = "allow";  // who asked may; what was asked for is bad
+  Note(*this, change.decision, entry);  // who asked may; what was asked for is bad
   entry.result = "error";
   entry.detail["new_policy"] = why.substr(0, 2048);
   entry.detail["origin"] = change.origin;

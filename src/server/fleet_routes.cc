@@ -172,7 +172,7 @@ Status OrderScrub(const Call& call, store::Connection& db, model::Gpu& gpu) {
   entry.node = gpu.node;
   entry.lease = gpu.lease;
   entry.gpus = {gpu.uuid};
-  entry.decision = "allow";
+  Note(call, entry);
   entry.result = "ok";
   if (!fault.empty()) {
     entry.detail["fault_cleared"] = fault;

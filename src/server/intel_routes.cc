@@ -33,7 +33,7 @@ JsonObject ViewOf(const store::IntelFeed& feed) {
 
 audit::Entry EntryFor(const Call& call, std::string_view action, const std::string& feed) {
   audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), action);
-  entry.decision = "allow";
+  Note(call, entry);
   entry.result = "ok";
   entry.detail["feed"] = feed;
   return entry;

@@ -107,6 +107,7 @@ Status RecordException(const Call& call, store::Connection& db, const model::Lea
                    policy::FindException(*call.core.policy(), lease.request.tenant,
                                          lease.request.box.exception, call.core.Now()));
   audit::Entry entry = call.core.StepEntry(ActorOf(call.caller), "exception.use", lease);
+  Note(call, entry);
   JsonArray what;
   for (const std::string& one : exception.what()) {
     what.emplace_back(one);
@@ -139,7 +140,7 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
   lease.updated = now;
   lease.steps.push_back({model::LeaseState::kRequested, now, {}});
   audit::Entry requested = core.StepEntry(actor, "lease.request", lease);
-  Note(decision, requested);
+  Note(core, decision, requested);
   requested.detail["gpus"] = lease.request.gpus;
   NoteSlice(lease.request, requested);
   if (lease.request.runtime == model::LeaseRuntime::kBox) {
@@ -186,7 +187,7 @@ Status RecordRefusal(const Call& call, const model::LeaseRequest& request,
                      const policy::Decision& decision, const Error& error) {
   audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "lease.request");
   entry.tenant = request.tenant.text();
-  Note(decision, entry);
+  Note(call.core, decision, entry);
   entry.result = "error";
   entry.detail["gpus"] = request.gpus;
   NoteSlice(request, entry);
@@ -324,7 +325,7 @@ Result<net::Response> End(const Call& call) {
     lease.updated = core.Now();
     RINGFENCE_TRY(store::UpdateLease(db, lease));
     audit::Entry entry = core.StepEntry(ActorOf(call.caller), "lease.end", lease);
-    Note(decision, entry);
+    Note(core, decision, entry);
     entry.time = lease.ended.value_or(entry.time);
     return Core::Record(db, entry);
   }));

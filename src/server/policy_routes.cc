@@ -76,6 +76,7 @@ Result<std::map<std::string, std::string>> FilesOf(const Json& json) {
 // What apply, rollback and reload have in common.
 Result<PolicyChange> ChangeOf(const Call& call, JsonReader& reader, std::string_view origin) {
   PolicyChange change{ActorOf(call.caller), origin};
+  change.decision = call.decision;
   RINGFENCE_ASSIGN(change.forced, reader.BoolOr("force", false));
   RINGFENCE_ASSIGN(change.reason, reader.StringOr("reason", "", kPolicyReasonBytesMax));
   if (reader.Has("expected_version")) {

@@ -38,6 +38,7 @@ struct PolicyChange {
   bool forced = false;        // against a check that would have refused it
   std::string reason = {};
   std::optional<std::int64_t> expected = {};  // kConflict when another version is in force
+  policy::Decision decision = {true, {}};     // that allowed it
 };
 
 struct VersionFacts {

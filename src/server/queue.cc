@@ -34,7 +34,7 @@ Result<std::string> WhyOver(Core& core, store::Connection& db, const model::Leas
                                     ? policy::Action::kLeaseRequest
                                     : policy::Action::kLeaseHold;
   const policy::Decision decision =
-      core.policy()->Decide({lease.principal, action, lease.request.tenant});
+      core.policy()->Decide({lease.principal, action, lease.request.tenant, {now, {}}});
   if (!decision.allowed) {
     return "may not run any more: " + decision.reason;
   }

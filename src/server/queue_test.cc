@@ -195,6 +195,24 @@ TEST_F(QueueTest, WhoWaitsForTheirOwnQuotaKeepsNobodyElse) {
   EXPECT_EQ(StateOf(over), "placed");
 }
 
+TEST_F(QueueTest, ARoleThatCountsOnCertainDaysCountsWhileItWaits) {
+  auto files = policy::Policy::Load(kPolicy).value()->files();
+  files["dora.yaml"] =
+      "apiVersion: ringfence.dev/v1\nkind: Principal\nmetadata: {name: dora@acme.example}\n"
+      "spec: {kind: user}\n---\napiVersion: ringfence.dev/v1\nkind: Binding\n"
+      "metadata: {name: dora}\nspec:\n  principal: dora@acme.example\n  role: developer\n"
+      "  tenant: acme/research\n  when: {days: [mon, tue, wed, thu, fri, sat, sun]}\n";
+  const auto applied = core_->ApplyPolicy(policy::Policy::Parse(files).value(),
+                                          {{"test", "system", "", ""}, kFromApply});
+  ASSERT_TRUE(applied.has_value()) << applied.error().message;
+  const std::string holds = Ask(kGrace, "globex/genomics/folding", 4);
+  const std::string waits = Ask("dora@acme.example", "acme/research/vision", 1);
+  Serve();
+  EXPECT_EQ(StateOf(waits), "queued") << Get(waits).reason;
+  Finish(holds);
+  EXPECT_EQ(StateOf(waits), "placed");
+}
+
 TEST_F(QueueTest, TooLongAbandonedAndNoLongerAllowedFallOut) {
   const std::string holds = Ask(kGrace, "globex/genomics/folding", 4);
   const std::string brief = Ask(kAlice, "acme/research/vision", 1, 3min);

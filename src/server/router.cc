@@ -243,7 +243,9 @@ policy::Decision Decide(const Call& call, policy::Action action, const model::Te
   return decision;
 }
 
-void Note(const policy::Decision& decision, audit::Entry& entry) {
+void Note(const Call& call, audit::Entry& entry) { Note(call.core, call.decision, entry); }
+
+void Note(const Core& core, const policy::Decision& decision, audit::Entry& entry) {
   // More would help nobody, and an entry has a limit.
   constexpr std::size_t kRulesMax = 8;
   entry.decision = decision.allowed ? "allow" : "deny";
@@ -255,11 +257,15 @@ void Note(const policy::Decision& decision, audit::Entry& entry) {
   if (!rules.empty()) {
     entry.detail["rules"] = std::move(rules);
   }
+  if (core.policy_version() != 0) {
+    entry.detail["policy_version"] = core.policy_version();
+  }
 }
 
 Status Authorize(const Call& call, policy::Action action, const model::TenantPath& tenant,
                  const std::string& lease) {
-  const policy::Decision decision = Decide(call, action, tenant);
+  call.decision = Decide(call, action, tenant);
+  const policy::Decision& decision = call.decision;
   if (decision.allowed) {
     ++call.core.counters().allowed;
     return {};
@@ -268,7 +274,7 @@ Status Authorize(const Call& call, policy::Action action, const model::TenantPat
   audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), Name(action));
   entry.tenant = tenant.is_root() ? "" : tenant.text();
   entry.lease = lease;
-  Note(decision, entry);
+  Note(call, entry);
   RINGFENCE_TRY(call.core.RecordAlone(entry));
   const bool forbidden = !decision.rules.empty();
   return Error{Code::kPermissionDenied, decision.reason,
@@ -290,7 +296,7 @@ void Dispatch(Core& core, net::Server* http, const net::Request& request,
       allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
       continue;
     }
-    Call call{core, http, request, std::move(params), {}};
+    Call call{core, http, request, std::move(params), {}, {}};
     if (const Status let_in = LetIn(core, route, call); !let_in.has_value()) {
       responder.Send(net::Response::OfError(let_in.error()));
       return;

@@ -24,6 +24,9 @@ struct Call {
   const net::Request& request;
   Params params;  // from the path
   Caller caller;  // empty for open routes
+  // What policy said when this call was let in: by the router, or where a route asks itself, by the
+  // last Authorize. For Note.
+  mutable policy::Decision decision = {};
 };
 
 enum class Door {
@@ -51,8 +54,10 @@ void Dispatch(Core& core, net::Server* http, const net::Request& request,
 // Asks policy, and records a denial. kPermissionDenied with the reason.
 Status Authorize(const Call& call, policy::Action action, const model::TenantPath& tenant,
                  const std::string& lease = {});
-// Puts a decision into an entry: what it was, why, and the rules that made it.
-void Note(const policy::Decision& decision, audit::Entry& entry);
+// Puts a decision into an entry: what it was, why, the rules that made it and the version of the
+// policy that they are of. Every entry of something that a caller was allowed to do has it.
+void Note(const Core& core, const policy::Decision& decision, audit::Entry& entry);
+void Note(const Call& call, audit::Entry& entry);  // the call's
 policy::Decision Decide(const Call& call, policy::Action action, const model::TenantPath& tenant);
 
 }  // namespace ringfence::server

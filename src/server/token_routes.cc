@@ -49,7 +49,7 @@ Result<net::Response> Create(const Call& call) {
         token.note = note;
         RINGFENCE_TRY(store::PutToken(db, token));
         audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "token.create");
-        entry.decision = "allow";
+        Note(call, entry);
         entry.result = "ok";
         entry.detail["token"] = token.id;
         entry.detail["as"] = principal;
@@ -90,7 +90,7 @@ Result<net::Response> CreateJoin(const Call& call) {
         RINGFENCE_TRY(store::InsertJoinToken(db, token));
         audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "node.token_create");
         entry.node = node;
-        entry.decision = "allow";
+        Note(call, entry);
         entry.result = "ok";
         entry.detail["expires"] = FormatTime(token.expires);
         RINGFENCE_TRY(Core::Record(db, entry));
@@ -149,7 +149,7 @@ void RevokeToken(const Call& call, const net::Responder& responder) {
       token.revoked = FormatTime(call.core.Now());
       RINGFENCE_TRY(store::PutToken(db, token));
       audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "token.revoke");
-      entry.decision = "allow";
+      Note(call, entry);
       entry.result = "ok";
       entry.detail["token"] = token.id;
       entry.detail["as"] = token.principal;

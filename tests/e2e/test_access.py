@@ -71,6 +71,29 @@ def test_reading_the_log_is_on_record(ringfence):
                for entry in reads)
 
 
+def test_what_was_allowed_is_on_record_with_its_rules(ringfence, developer):
+    version = ringfence.json("policy", "show")["version"]
+    made = ringfence.json("token", "create", "--as", "amir@audit.example")
+    ringfence.ok("token", "revoke", made["id"])
+    ringfence.ok("node", "token", "create", "node-of-a-test")
+    ringfence.ok("audit", "list", token=ringfence.token("amir@audit.example"))
+    ringfence.ok("run", "-t", "acme/research", "--", "true", token=developer)
+    expected = {"token.create": "admin@/", "token.revoke": "admin@/", "node.token_create": "admin@/", "audit.read": "auditor@/",
+                "lease.request": "developer@acme/research"}
+    for action, rule in expected.items():
+        entries = [item["entry"] for item in ringfence.json("audit", "list", "--action", action)]
+        by_people = [entry for entry in entries if entry["actor"]["kind"] != "system" and entry["decision"] == "allow"]
+        assert by_people, action
+        for entry in by_people:
+            assert entry["detail"]["rules"] and entry["decision_reason"] and entry["policy"], entry
+            assert 1 <= entry["detail"]["policy_version"] <= version, entry
+        assert any(rule in entry["detail"]["rules"] for entry in by_people), (rule, by_people)
+    for item in ringfence.json("audit", "list", "-n", "1000"):
+        entry = item["entry"]
+        if entry["actor"]["kind"] in ("user", "service") and entry["decision"]:
+            assert entry["decision"] == "deny" or entry["detail"].get("rules"), entry
+
+
 def test_a_cedar_file_decides_at_the_server(ringfence, developer):
     extra = ringfence.state / "policy" / "extra.cedar"
     extra.write_text('@description("no probes from here")\n'
