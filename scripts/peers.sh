@@ -2,6 +2,7 @@
 # `make peers`: other implementations judge our audit log, decisions and matches. The first needs Go
 # 1.25 or newer and a Go module proxy, the others a cargo and crates; nothing else of Ringfence does.
 #   PEERS=REGEX   only the Go tests that match
+#   CASES=N       so many random cases of 20 Cedar requests each (3000)
 #   KEEP=1        leaves what it made under build/peers
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -34,5 +35,8 @@ scripts/build.sh test bench_cedar bench_sigma
 export RINGFENCE_BUILD_DIR=$ROOT/build/test PYTHONDONTWRITEBYTECODE=1
 step "the crate cedar-policy must decide as our engine does"
 "$PYTHON" bench/cedar.py --requests 2000 --rounds 1 --peer-requests 500
+step "the crate cedar-policy must judge random policies and requests as we do"
+"$PYTHON" tests/peers/cedar/random_cases.py build/peers/cargo-cedar/release/cedar-peer build/test/ringfence \
+  --cases "${CASES:-3000}" --keep build/peers/cedar-case
 step "what the crate rsigma-eval finds, beside ours"
 "$PYTHON" bench/sigma.py --events 20000 --rounds 1
