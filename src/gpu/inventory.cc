@@ -9,6 +9,7 @@
 #include "gpu/library.h"
 #include "gpu/limits.h"
 #include "gpu/nvml_session.h"
+#include "gpu/sharing.h"
 
 namespace ringfence::gpu {
 namespace {
@@ -300,6 +301,7 @@ Result<Inventory> ReadInventory(const std::string& driver_root) {
   inventory.library_path = library.path();
   RINGFENCE_ASSIGN(inventory.library_digest, library.FileDigest());
   RINGFENCE_ASSIGN(inventory.kernel_driver, KernelDriver(driver_root));
+  inventory.scrub_on_free = ReadScrubOnFree(driver_root);
   RINGFENCE_ASSIGN(const NvmlSession session, NvmlSession::Start(api));
   RINGFENCE_ASSIGN(inventory.driver_version,
                    SystemText(api, "nvmlSystemGetDriverVersion", api.nvmlSystemGetDriverVersion));

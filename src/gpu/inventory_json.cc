@@ -133,11 +133,15 @@ Json InventoryToJson(const Inventory& inventory) {
   for (const Gpu& gpu : inventory.gpus) {
     gpus.push_back(GpuToJson(gpu));
   }
-  return JsonObject{
-      {"simulated", inventory.simulated},           {"driver_version", inventory.driver_version},
-      {"cuda_version", inventory.cuda_version},     {"nvml_version", inventory.nvml_version},
-      {"kernel_driver", inventory.kernel_driver},   {"library_path", inventory.library_path},
-      {"library_digest", inventory.library_digest}, {"gpus", std::move(gpus)}};
+  return JsonObject{{"scrub_on_free", OptionalBool(inventory.scrub_on_free)},
+                    {"simulated", inventory.simulated},
+                    {"driver_version", inventory.driver_version},
+                    {"cuda_version", inventory.cuda_version},
+                    {"nvml_version", inventory.nvml_version},
+                    {"kernel_driver", inventory.kernel_driver},
+                    {"library_path", inventory.library_path},
+                    {"library_digest", inventory.library_digest},
+                    {"gpus", std::move(gpus)}};
 }
 
 Result<Inventory> InventoryFromJson(const Json& json) {
@@ -148,6 +152,9 @@ Result<Inventory> InventoryFromJson(const Json& json) {
   RINGFENCE_ASSIGN(inventory.cuda_version, reader.String("cuda_version", kTextBytesMax));
   RINGFENCE_ASSIGN(inventory.nvml_version, reader.String("nvml_version", kTextBytesMax));
   RINGFENCE_ASSIGN(inventory.kernel_driver, reader.String("kernel_driver"));
+  if (reader.Has("scrub_on_free")) {
+    RINGFENCE_ASSIGN(inventory.scrub_on_free, ReadOptionalBool(reader, "scrub_on_free"));
+  }
   RINGFENCE_ASSIGN(inventory.library_path, reader.String("library_path"));
   RINGFENCE_ASSIGN(inventory.library_digest, reader.String("library_digest", kTextBytesMax));
   RINGFENCE_ASSIGN(const auto gpus, reader.Array("gpus", kUnitsMax));
