@@ -9,6 +9,7 @@
 #include "gpu/readings.h"
 #include "lease/life.h"
 #include "server/routes.h"
+#include "server/shared_gpus.h"
 #include "server/telemetry_events.h"
 #include "store/telemetry_records.h"
 
@@ -23,6 +24,7 @@ struct Batch {
   std::string epoch;
   std::vector<const Json*> records;
   store::NodeTelemetry said;  // readings, and how the node is with them
+  std::vector<gpu::Reading> readings;
 };
 
 Result<Batch> ReadBatch(const Json& body, const std::string& node, Timestamp now) {
@@ -41,6 +43,7 @@ Result<Batch> ReadBatch(const Json& body, const std::string& node, Timestamp now
   for (const Json* one : readings) {
     RINGFENCE_ASSIGN(const gpu::Reading reading, gpu::ReadingFromJson(*one, "readings[]"));
     kept.emplace_back(gpu::ReadingToJson(reading));
+    batch.readings.push_back(reading);
   }
   batch.said.readings = CanonicalJson(kept);
   RINGFENCE_TRY(reader.Finish());
@@ -74,6 +77,15 @@ class Taker {
     }
     return {};
   }
+  // Nothing but us holds a share to its cap where the driver has none.
+  Status EndBreach(Breach breach) {
+    audit::Entry entry =
+        call_.core.StepEntry(ActorOf(call_.caller), "lease.over_share", breach.lease);
+    entry.result = "error";
+    entry.detail["reason"] = breach.why;
+    RINGFENCE_TRY(Core::Record(db_, entry));
+    return EndLease(breach.lease, breach.why);
+  }
   std::size_t events() const { return events_; }
   const std::vector<std::string>& touched() const { return touched_; }
 
@@ -106,6 +118,17 @@ class Taker {
       context.lease = lease.id;
       context.tenant = lease.request.tenant.text();
       context.principal = lease.principal;
+    }
+    if (gpu.has_value() && gpu->state == model::GpuState::kShared && record->kind == "process" &&
+        !record->process.lease.empty()) {  // of a GPU with several leases: whose box it is in
+      const auto lease = store::GetLease(db_, record->process.lease);
+      if (lease.has_value() && lease->request.share.has_value() &&
+          lease->node == call_.caller.principal && !lease->gpus.empty() &&
+          lease->gpus.front() == gpu->uuid) {
+        context.lease = lease->id;
+        context.tenant = lease->request.tenant.text();
+        context.principal = lease->principal;
+      }
     }
     RINGFENCE_TRY(Keep(*record, context));
     return record->kind == "fault" ? TakeFault(*record) : Status();
@@ -177,7 +200,17 @@ class Taker {
       RINGFENCE_TRY(Core::Record(db_, entry));
       return EndLease(lease, gpu.uuid + ": " + gpu.fault);
     }
-    return Core::Record(db_, entry);
+    RINGFENCE_TRY(Core::Record(db_, entry));
+    if (gpu.state != model::GpuState::kShared) {
+      return {};
+    }
+    RINGFENCE_ASSIGN(auto open, store::OpenLeasesOf(db_, gpu.node));
+    for (model::Lease& lease : open) {
+      if (lease.request.share.has_value() && lease.gpus.front() == gpu.uuid) {
+        RINGFENCE_TRY(EndLease(lease, gpu.uuid + ": " + gpu.fault));
+      }
+    }
+    return {};
   }
 
   // Its GPU is quarantined once it is scrubbed, or could not be.
@@ -189,11 +222,7 @@ class Taker {
     lease.end_requested = true;
     lease.reason = why.substr(0, 1024);
     if (lease.state == model::LeaseState::kPlaced) {  // no node has it yet: nothing was touched
-      for (const std::string& uuid : lease.gpus) {
-        RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db_, uuid));
-        lease::Free(gpu, gpu.last_receipt);
-        RINGFENCE_TRY(store::PutGpu(db_, gpu));
-      }
+      RINGFENCE_TRY(ReleaseUntouched(db_, lease));
       lease.outcome = "failed";
       lease.ended = now_;
       RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kClosed, now_, lease.reason));
@@ -223,7 +252,12 @@ Result<net::Response> TakeTelemetry(const Call& call) {
   RINGFENCE_ASSIGN(const Batch batch, ReadBatch(body, node, core.Now()));
   const auto before = core.telemetry().Get(node);
   store::NodeTelemetry known;
-  const bool only_readings = batch.records.empty() && before.has_value() &&
+  std::vector<Breach> breaches;
+  RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(breaches, BreachesOf(db, node, batch.readings));
+    return {};
+  }));
+  const bool only_readings = breaches.empty() && batch.records.empty() && before.has_value() &&
                              before->epoch == batch.epoch &&
                              core.Now() - before->stored < kWriteEvery;
   if (only_readings) {
@@ -243,6 +277,10 @@ Result<net::Response> TakeTelemetry(const Call& call) {
       RINGFENCE_ASSIGN(known, store::GetTelemetry(db, node));
       Taker taker(call, db, known);
       RINGFENCE_TRY(taker.Take(batch));
+      RINGFENCE_ASSIGN(const auto now_over, BreachesOf(db, node, batch.readings));
+      for (const Breach& breach : now_over) {
+        RINGFENCE_TRY(taker.EndBreach(breach));
+      }
       put_said();
       RINGFENCE_TRY(store::PutTelemetry(db, known));
       events = taker.events();
