@@ -206,6 +206,11 @@ std::optional<std::uint64_t> GpuMemory::Allocate(std::uint64_t bytes) {
   if (!marked) {
     return std::nullopt;
   }
+  // What its last owner left is cleared before anybody can see it, which is as good as at once.
+  if (gpu_.scrubs_on_free && !Fill(at, bytes, 0)) {
+    (void)Mark(at, bytes, false);
+    return std::nullopt;
+  }
   ours_.emplace(at, bytes);
   return at;
 }

@@ -40,7 +40,7 @@ Result<std::uint64_t> DirtyGpus(store::Connection& db, const DistrustOptions& op
     gpu.lease.clear();
     gpu.tenant.clear();
     if (gpu.state == model::GpuState::kFree || gpu.state == model::GpuState::kLeased ||
-        gpu.state == model::GpuState::kDirty) {
+        gpu.state == model::GpuState::kDirty || gpu.state == model::GpuState::kShared) {
       lease::Dirty(gpu, options.now, Why(options));
       ++count;
     }

@@ -16,6 +16,19 @@ std::string ModelText(const Json& gpu) {
          (BoolOf(gpu, "never_run_on_hardware") ? " (never run on hardware)" : "");
 }
 
+// "acme/a 16 GiB, acme/b 8 GiB of 141 GiB".
+std::string SharesOf(const Json& gpu) {
+  std::string text;
+  for (const Json& share : ArrayOf(gpu, "shares")) {
+    text += (text.empty() ? "" : ", ") + TextOf(share, "tenant") + " " +
+            FormatSize(static_cast<std::uint64_t>(IntOf(share, "memory_bytes").value_or(0)));
+  }
+  if (const auto hidden = IntOf(gpu, "shares_hidden").value_or(0); hidden > 0) {
+    text += (text.empty() ? "" : ", ") + std::to_string(hidden) + " that you may not see";
+  }
+  return text;
+}
+
 Result<int> List(Invocation& invocation) {
   RINGFENCE_ASSIGN(const std::size_t limit, LimitOf(invocation.parsed, kListMax));
   RINGFENCE_ASSIGN(const auto api, Api::Open(invocation.settings));
@@ -35,7 +48,8 @@ Result<int> List(Invocation& invocation) {
     const bool is_slice = !TextOf(gpu, "parent").empty();
     table.Add({(is_slice ? "  " : "") + TextOf(gpu, "uuid"), TextOf(gpu, "node"), ModelText(gpu),
                memory ? FormatSize(static_cast<std::uint64_t>(*memory)) : "", TextOf(gpu, "state"),
-               TextOf(gpu, "tenant"), TextOf(gpu, "lease"), TextOf(gpu, "reason")});
+               TextOf(gpu, "state") == "shared" ? SharesOf(gpu) : TextOf(gpu, "tenant"),
+               TextOf(gpu, "lease"), TextOf(gpu, "reason")});
   }
   table.Print(console);
   return 0;
@@ -126,6 +140,12 @@ Result<int> Show(Invocation& invocation) {
     if (const std::string text = TextOf(gpu, name); !text.empty()) {
       facts.Add(label, text);
     }
+  }
+  for (const Json& share : ArrayOf(gpu, "shares")) {
+    facts.Add("Share",
+              TextOf(share, "tenant") + ", lease " + TextOf(share, "lease") + ", " +
+                  TextOf(share, "class") + ", at most " +
+                  FormatSize(static_cast<std::uint64_t>(IntOf(share, "memory_bytes").value_or(0))));
   }
   if (const Json* const reading = Field(gpu, "reading")) {
     facts.Add("Read", RelativeTime(TextOf(gpu, "read"), invocation.clock.Now()));

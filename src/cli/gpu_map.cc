@@ -27,6 +27,7 @@ struct MarkFacts {
 };
 constexpr std::array kMarks = {
     MarkFacts{"free", '.', "2", "free and clean"},
+    MarkFacts{"shared", '/', "36", "shared by several leases: `ringfence gpu list` says whose"},
     MarkFacts{"scrubbing", '~', "33", "being scrubbed, or waiting for it"},
     MarkFacts{"quarantined", '!', "1;31", "quarantined: `ringfence gpu list` says why"},
     MarkFacts{"lost", 'x', "31", "lost: its node no longer reports it"},
@@ -39,7 +40,8 @@ constexpr std::array<std::string_view, 12> kColours = {"30;42",  "30;44",  "30;4
 
 std::string MarkOf(const Json& gpu) {
   const std::string state = TextOf(gpu, "state");
-  if (state == "dirty" || (state == "leased" && TextOf(gpu, "reason") == "to be scrubbed")) {
+  if (state == "dirty" ||
+      ((state == "leased" || state == "shared") && TextOf(gpu, "reason") == "to be scrubbed")) {
     return "scrubbing";
   }
   return state;

@@ -8,6 +8,7 @@
 #include "cli/human.h"
 #include "cli/run.h"
 #include "cli/settings.h"
+#include "model/share_request.h"
 #include "os/interrupts.h"
 
 namespace ringfence::cli {
@@ -105,6 +106,19 @@ void ShowReceipts(Console& console, const Json& receipts) {
     if (receipt == nullptr) {
       continue;
     }
+    if (const Json* const share = Field(*receipt, "share")) {
+      const auto neighbours = IntOf(*share, "neighbours").value_or(0);
+      FactList line;
+      line.Add(
+          "Shared",
+          TextOf(*share, "gpu") + " with " + Count(ArrayOf(*share, "leases").size(), "lease") +
+              " since it was last scrubbed" +
+              (neighbours == 0 ? ""
+                               : "; not scrubbed: " +
+                                     Count(static_cast<std::uint64_t>(neighbours), "neighbour") +
+                                     " still on the card"));
+      line.Print(console);
+    }
     for (const Json& gpu : ArrayOf(*receipt, "gpus")) {
       const auto bytes = [&](std::string_view name) {
         return FormatSize(
@@ -170,6 +184,17 @@ Result<int> Show(Invocation& invocation) {
     facts.Add("CPUs",
               cpus ? std::to_string(*cpus / 1000) + "." + std::to_string(*cpus % 1000 / 100) : "");
     facts.Add("Timeout", timeout ? FormatDuration(Milliseconds(*timeout)) : "");
+  }
+  if (const Json* const share = request == nullptr ? nullptr : Field(*request, "share")) {
+    const auto isolation = model::ParseIsolationClass(TextOf(*share, "class"));
+    facts.Add(
+        "Share",
+        TextOf(*share, "class") + ", " +
+            FormatSize(static_cast<std::uint64_t>(IntOf(*share, "memory_bytes").value_or(0))) +
+            " of the GPU's memory");
+    if (isolation.has_value()) {
+      facts.Add("Memory cap", std::string(model::CapEnforcedBy(*isolation)));
+    }
   }
   facts.Add("Node", TextOf(lease, "node"));
   const std::string gpus = JoinOf(lease, "gpus");

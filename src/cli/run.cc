@@ -30,7 +30,6 @@ Status AddNumbers(const Parsed& parsed, JsonObject& request) {
     }
     request["gpus"] = *count;
   }
-  RINGFENCE_TRY(AddSlice(parsed, request));
   if (const auto text = parsed.Value("memory")) {
     const auto bytes = ParseSize(*text);
     if (!bytes.has_value()) {
@@ -80,6 +79,31 @@ Status AddSizes(const Parsed& parsed, JsonObject& request) {
       request[field] = static_cast<std::int64_t>(std::min(*bytes, kMost));
     }
   }
+  return {};
+}
+
+// --share CLASS --gpu-memory SIZE
+Status AddShare(const Parsed& parsed, JsonObject& request) {
+  const auto isolation = parsed.Value("share");
+  if (!isolation) {
+    return AddSlice(parsed, request);
+  }
+  const auto memory = parsed.Value("gpu-memory");
+  if (!memory) {
+    return Error{Code::kInvalidArgument, "--share needs --gpu-memory: how much of the GPU's memory",
+                 "such as --share " + *isolation + " --gpu-memory 16GiB", "gpu-memory"};
+  }
+  const auto bytes = ParseSize(*memory);
+  if (!bytes.has_value()) {
+    return InOption("gpu-memory", bytes.error());
+  }
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 53U;
+  if (const auto profile = parsed.Value("profile")) {
+    request["profile"] = *profile;  // refused with the share, by the server's words
+  }
+  JsonObject share{{"class", *isolation},
+                   {"memory_bytes", static_cast<std::int64_t>(std::min(*bytes, kMost))}};
+  request["share"] = std::move(share);
   return {};
 }
 
@@ -263,6 +287,7 @@ Result<Json> LeaseRequestOf(const Parsed& parsed, const std::string& default_ten
   RINGFENCE_TRY(AddNumbers(parsed, request));
   RINGFENCE_TRY(AddSizes(parsed, request));
   RINGFENCE_TRY(AddMounts(parsed, request));
+  RINGFENCE_TRY(AddShare(parsed, request));
   if (const auto devices = parsed.Values("device"); !devices.empty()) {
     JsonArray& wanted = request["devices"].emplace_array();
     for (const std::string& device : devices) {
@@ -385,6 +410,12 @@ CommandTable RunCommands() {
            {.name = "gpus", .letter = 'g', .value = "N", .help = "GPUs (default 1)"},
            SliceOptions()[0],
            SliceOptions()[1],
+           {.name = "share",
+            .value = "CLASS",
+            .help = "share a GPU: time, taking turns with whom policy lets be there; with "
+                    "--gpu-memory, above which a job is ended",
+            .completes = Completes::kWords,
+            .words = "time"},
            {.name = "timeout", .value = "TIME", .help = "end it after 90s, 15m, 2h, ..."},
            WaitOption(),
            {.name = "memory", .letter = 'm', .value = "SIZE", .help = "512M, 4G, ..."},

@@ -122,6 +122,9 @@ Result<NodeInventory> InventoryOf(const Json& worker_json, const std::string& no
   RINGFENCE_ASSIGN(inventory.driver_version, reader.String("driver_version", 128));
   RINGFENCE_ASSIGN(inventory.kernel_driver, reader.StringOr("kernel_driver", "", 256));
   RINGFENCE_ASSIGN(inventory.library_digest, reader.String("library_digest", 128));
+  if (reader.Has("scrub_on_free")) {
+    RINGFENCE_ASSIGN(inventory.scrub_on_free, reader.Bool("scrub_on_free"));
+  }
   RINGFENCE_ASSIGN(const auto gpus, reader.Array("gpus", gpu::kUnitsMax));
   std::set<std::string> seen;
   for (const Json* json : gpus) {

@@ -25,6 +25,7 @@ struct NodeInventory {
   bool simulated = false;
   std::string driver_version;
   std::string kernel_driver;
+  std::optional<bool> scrub_on_free;
   std::string library_digest;
   std::vector<model::Gpu> gpus;  // only what an inventory says: no state, no lease
 };

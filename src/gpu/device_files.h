@@ -24,6 +24,7 @@ struct DriverMount {
   std::string box_path;
   bool writable = false;
   bool give_to_box = false;  // simulated memory: owned by the box's user as long as it runs
+  bool shared = false;       // of several boxes at once: then everybody's until it is scrubbed
 };
 
 struct DriverFiles {

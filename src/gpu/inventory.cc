@@ -12,6 +12,7 @@
 #include "gpu/library.h"
 #include "gpu/limits.h"
 #include "gpu/nvml_session.h"
+#include "gpu/sharing.h"
 
 namespace ringfence::gpu {
 namespace {
@@ -300,6 +301,7 @@ Result<Inventory> ReadNvidia(const std::string& driver_root, const Library& libr
   inventory.library_path = library.path();
   RINGFENCE_ASSIGN(inventory.library_digest, library.FileDigest());
   RINGFENCE_ASSIGN(inventory.kernel_driver, KernelDriver(driver_root));
+  inventory.scrub_on_free = ReadScrubOnFree(driver_root);
   RINGFENCE_ASSIGN(const NvmlSession session, NvmlSession::Start(api));
   RINGFENCE_ASSIGN(inventory.driver_version,
                    SystemText(api, "nvmlSystemGetDriverVersion", api.nvmlSystemGetDriverVersion));

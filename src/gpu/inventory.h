@@ -67,7 +67,8 @@ struct Inventory {
   std::string driver_version;
   std::string cuda_version;  // "13.0"
   std::string nvml_version;
-  std::string kernel_driver;  // first line of <driver_root>/proc/driver/nvidia/version
+  std::string kernel_driver;          // first line of <driver_root>/proc/driver/nvidia/version
+  std::optional<bool> scrub_on_free;  // the driver clears memory that is given back; none: unknown
   std::string library_path;
   std::string library_digest;  // "sha256:..." of libnvidia-ml.so.1 as opened
   std::vector<Gpu> gpus;       // a GPU that is cut, then its slices; AMD's last

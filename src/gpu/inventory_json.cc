@@ -114,8 +114,10 @@ Status ReadVendor(JsonReader& reader, Gpu& gpu) {
   }
   RINGFENCE_ASSIGN(gpu.vendor, reader.String("vendor", kTextBytesMax));
   if (gpu.vendor != kAmd) {
-    return Error{Code::kInvalidArgument, reader.Path("vendor") + " must be " + kAmd,
-                 {}, reader.Path("vendor")};
+    return Error{Code::kInvalidArgument,
+                 reader.Path("vendor") + " must be " + kAmd,
+                 {},
+                 reader.Path("vendor")};
   }
   RINGFENCE_ASSIGN(gpu.compute_partition, reader.String("compute_partition", kTextBytesMax));
   RINGFENCE_ASSIGN(gpu.memory_partition, reader.String("memory_partition", kTextBytesMax));
@@ -123,7 +125,8 @@ Status ReadVendor(JsonReader& reader, Gpu& gpu) {
   if (never != gpu.never_run_on_hardware()) {
     return Error{Code::kInvalidArgument,
                  reader.Path("never_run_on_hardware") + " is not what is known of this vendor",
-                 {}, reader.Path("never_run_on_hardware")};
+                 {},
+                 reader.Path("never_run_on_hardware")};
   }
   return {};
 }
@@ -161,11 +164,15 @@ Json InventoryToJson(const Inventory& inventory) {
   for (const Gpu& gpu : inventory.gpus) {
     gpus.push_back(GpuToJson(gpu));
   }
-  JsonObject object{
-      {"simulated", inventory.simulated},           {"driver_version", inventory.driver_version},
-      {"cuda_version", inventory.cuda_version},     {"nvml_version", inventory.nvml_version},
-      {"kernel_driver", inventory.kernel_driver},   {"library_path", inventory.library_path},
-      {"library_digest", inventory.library_digest}, {"gpus", std::move(gpus)}};
+  JsonObject object{{"scrub_on_free", OptionalBool(inventory.scrub_on_free)},
+                    {"simulated", inventory.simulated},
+                    {"driver_version", inventory.driver_version},
+                    {"cuda_version", inventory.cuda_version},
+                    {"nvml_version", inventory.nvml_version},
+                    {"kernel_driver", inventory.kernel_driver},
+                    {"library_path", inventory.library_path},
+                    {"library_digest", inventory.library_digest},
+                    {"gpus", std::move(gpus)}};
   if (inventory.amd.has_value()) {
     object["amd"] = JsonObject{{"driver_version", inventory.amd->version},
                                {"library_path", inventory.amd->library_path},
@@ -200,6 +207,9 @@ Result<Inventory> InventoryFromJson(const Json& json) {
   RINGFENCE_ASSIGN(inventory.cuda_version, reader.String("cuda_version", kTextBytesMax));
   RINGFENCE_ASSIGN(inventory.nvml_version, reader.String("nvml_version", kTextBytesMax));
   RINGFENCE_ASSIGN(inventory.kernel_driver, reader.String("kernel_driver"));
+  if (reader.Has("scrub_on_free")) {
+    RINGFENCE_ASSIGN(inventory.scrub_on_free, ReadOptionalBool(reader, "scrub_on_free"));
+  }
   RINGFENCE_ASSIGN(inventory.library_path, reader.String("library_path"));
   RINGFENCE_ASSIGN(inventory.library_digest, reader.String("library_digest", kTextBytesMax));
   RINGFENCE_ASSIGN(const auto gpus, reader.Array("gpus", kUnitsMax));

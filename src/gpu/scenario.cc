@@ -350,12 +350,22 @@ Result<Scenario> ParseScenario(std::string_view text) {
     }
     scenario.confidential_computing = confidential;
   }
+  if (reader.Has("scrub_on_free")) {
+    RINGFENCE_ASSIGN(const Json* const scrubs, reader.Any("scrub_on_free"));
+    if (!scrubs->is_null() && !scrubs->is_bool()) {
+      return Wrong("scrub_on_free", "true, false or null");
+    }
+    if (scrubs->is_bool()) {
+      scenario.scrub_on_free = scrubs->get_bool();
+    }
+  }
   RINGFENCE_ASSIGN(scenario.cuda_failures, ReadFailures(reader, "fail"));
   RINGFENCE_ASSIGN(scenario.nvml_failures, ReadFailures(reader, "nvml_fail"));
   RINGFENCE_ASSIGN(const auto gpus, reader.Array("gpus", kSimulatedGpusMax));
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     RINGFENCE_ASSIGN(SimulatedGpu gpu,
                      ReadGpu(*gpus[i], static_cast<unsigned>(i), scenario.driver_version));
+    gpu.scrubs_on_free = scenario.scrub_on_free.value_or(false);
     scenario.gpus.push_back(std::move(gpu));
   }
   RINGFENCE_TRY(reader.Finish());
@@ -377,6 +387,7 @@ std::string ScenarioToJson(const Scenario& scenario) {
       {"cuda_version", std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10)},
       {"nvml_version", scenario.nvml_version},
       {"confidential_computing", scenario.confidential_computing.value_or("unsupported")},
+      {"scrub_on_free", scenario.scrub_on_free ? Json(*scenario.scrub_on_free) : Json(nullptr)},
       {"fail", FailuresToJson(scenario.cuda_failures)},
       {"nvml_fail", FailuresToJson(scenario.nvml_failures)},
       {"gpus", std::move(gpus)}});

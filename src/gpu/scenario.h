@@ -75,6 +75,8 @@ struct SimulatedGpu {
   std::string compute_partition;
   std::string memory_partition;
 
+  bool scrubs_on_free = false;  // as its driver does; said once for all of its GPUs
+
   // Of a MIG device, which is a GPU of its own to CUDA; no scenario says these.
   struct Slice {
     std::string parent;  // UUID of the GPU
@@ -95,7 +97,10 @@ struct Scenario {
   int cuda_version = 0;  // 13000
   std::string nvml_version;
   std::optional<std::string> confidential_computing;  // "off", "on", "devtools"; none: unsupported
-  FailureSwitches cuda_failures;                      // of functions that name no GPU too
+  // Whether memory is cleared when it is given back, and what the driver's settings say of it.
+  // None: they say that it is, and it is not, so that a scrub has something to find.
+  std::optional<bool> scrub_on_free;
+  FailureSwitches cuda_failures;  // of functions that name no GPU too
   FailureSwitches nvml_failures;
   std::vector<SimulatedGpu> gpus;  // in order of PCI address
 

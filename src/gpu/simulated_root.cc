@@ -76,11 +76,13 @@ std::string Information(const SimulatedGpu& gpu) {
 }
 
 // The settings that later checks read, as a driver with its defaults writes them.
-constexpr std::string_view kParams =
-    "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n"
-    "InitializeSystemMemoryAllocations: 1\nRmProfilingAdminOnly: 1\nEnableGpuFirmware: 18\n"
-    "EnableDbgBreakpoint: 0\nCreateImexChannel0: 0\nRegistryDwords: \"\"\n"
-    "RegistryDwordsPerDevice: \"\"\nTemporaryFilePath: \"\"\n";
+std::string Params(const Scenario& scenario) {
+  const std::string dwords = scenario.scrub_on_free.value_or(true) ? "" : "RMDisableScrubOnFree=1";
+  return "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n"
+         "InitializeSystemMemoryAllocations: 1\nRmProfilingAdminOnly: 1\nEnableGpuFirmware: 18\n"
+         "EnableDbgBreakpoint: 0\nCreateImexChannel0: 0\nRegistryDwords: \"" +
+         dwords + "\"\nRegistryDwordsPerDevice: \"\"\nTemporaryFilePath: \"\"\n";
+}
 
 constexpr std::string_view kDevices =
     "Character devices:\n195 nvidia\n195 nvidiactl\n238 nvidia-uvm\n241 nvidia-caps\n";
@@ -125,7 +127,7 @@ Status PutProc(const std::string& root, const Scenario& scenario) {
                         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " +
                             scenario.driver_version + "  Release Build  (simulated)\n",
                         0644));
-  RINGFENCE_TRY(PutFile(nvidia + "/params", kParams, 0644));
+  RINGFENCE_TRY(PutFile(nvidia + "/params", Params(scenario), 0644));
   RINGFENCE_TRY(os::MakeDirs(root + "/proc/driver/nvidia-caps"));
   RINGFENCE_TRY(PutFile(root + "/proc/driver/nvidia-caps/mig-minors", MigMinors(scenario), 0644));
   for (const SimulatedGpu& gpu : scenario.gpus) {

@@ -66,7 +66,9 @@ Result<std::vector<BoxNode>> MakeNodes(const BoxPlace& place, const BoxPlan& pla
 
 Status GiveFiles(const gpu::DriverFiles& files, unsigned uid) {
   for (const gpu::DriverMount& mount : files.mounts) {
-    if (mount.give_to_box) {
+    if (mount.give_to_box && mount.shared) {
+      RINGFENCE_TRY(uid == 0 ? Status() : os::ChangeMode(mount.host_path, 0666));
+    } else if (mount.give_to_box) {
       RINGFENCE_TRY(os::ChangeOwner(mount.host_path, uid, uid));
     }
   }

@@ -61,7 +61,35 @@ JsonObject GrantToJson(const Grant& grant) {
     object["network"] = NetworkToJson(*grant.network);
   }
   AddBox(grant.box, object);
+  if (grant.share.has_value()) {  // a jailer that does not know it refuses it
+    object["share"] =
+        JsonObject{{"class", std::string(Name(grant.share->isolation))},
+                   {"memory_bytes", static_cast<std::int64_t>(grant.share->memory_bytes)},
+                   {"threads_percent", static_cast<std::int64_t>(grant.share->threads_percent)}};
+  }
   return object;
+}
+
+Result<std::optional<model::ShareRequest>> ReadShare(JsonReader& reader, const Grant& grant) {
+  if (!reader.Has("share")) {
+    return std::optional<model::ShareRequest>();
+  }
+  RINGFENCE_ASSIGN(const Json* const json, reader.Any("share"));
+  RINGFENCE_ASSIGN(JsonReader fields, JsonReader::Open(*json, "grant.share"));
+  model::ShareRequest share;
+  RINGFENCE_ASSIGN(const std::string isolation, fields.String("class", kNameBytesMax));
+  RINGFENCE_ASSIGN(share.isolation, model::ParseIsolationClass(isolation));
+  RINGFENCE_ASSIGN(const auto memory,
+                   fields.Int("memory_bytes", 0, static_cast<std::int64_t>(model::kShareBytesMax)));
+  share.memory_bytes = static_cast<std::uint64_t>(memory);
+  RINGFENCE_ASSIGN(const auto threads, fields.Int("threads_percent", 0, 100));
+  share.threads_percent = static_cast<std::uint32_t>(threads);
+  RINGFENCE_TRY(fields.Finish());
+  RINGFENCE_TRY(share.Validate());
+  if (grant.gpus.size() != 1 || grant.runtime != model::LeaseRuntime::kBox) {
+    return Bad("grant.share", "goes with a box that has one GPU");
+  }
+  return std::optional<model::ShareRequest>(share);
 }
 
 Result<Timestamp> ReadTime(JsonReader& reader, std::string_view name) {
@@ -166,6 +194,7 @@ Result<Grant> GrantFromJson(const Json& json) {
     RINGFENCE_ASSIGN(grant.network, NetworkFromJson(*network));
   }
   RINGFENCE_ASSIGN(grant.box, ReadBox(reader));
+  RINGFENCE_ASSIGN(grant.share, ReadShare(reader, grant));
   RINGFENCE_TRY(reader.Finish());
   if (!IsName(grant.lease)) {
     return Bad("grant.lease", "is not a name");
@@ -186,6 +215,23 @@ Result<Grant> GrantFromJson(const Json& json) {
   return grant;
 }
 
+Result<ReceiptShare> ReceiptShareFromJson(const Json& json) {
+  RINGFENCE_ASSIGN(JsonReader fields, JsonReader::Open(json, "receipt.share"));
+  ReceiptShare share;
+  RINGFENCE_ASSIGN(share.gpu, fields.String("gpu", kNameBytesMax));
+  RINGFENCE_ASSIGN(const auto neighbours,
+                   fields.Int("neighbours", 0, static_cast<std::int64_t>(kSharersMax)));
+  share.neighbours = static_cast<std::uint32_t>(neighbours);
+  RINGFENCE_ASSIGN(share.leases, fields.Strings("leases", kSharersMax, kNameBytesMax));
+  RINGFENCE_TRY(fields.Finish());
+  if (!IsGpuUuid(share.gpu) ||
+      !std::all_of(share.leases.begin(), share.leases.end(),
+                   [](const std::string& lease) { return IsName(lease); })) {
+    return Bad("receipt.share", "names no GPU, or what is no lease");
+  }
+  return share;
+}
+
 Result<GpuScrub> ScrubFromJson(const Json& json, int format) {
   RINGFENCE_ASSIGN(GpuScrub scrub, gpu::ScrubResultFromJson(json, "receipt.gpus", Detail(format)));
   if (!IsGpuUuid(scrub.uuid)) {
@@ -196,7 +242,7 @@ Result<GpuScrub> ScrubFromJson(const Json& json, int format) {
 
 Result<Receipt> ReceiptFromJson(const Json& json) {
   RINGFENCE_ASSIGN(auto reader, JsonReader::Open(json, "receipt"));
-  RINGFENCE_ASSIGN(const std::int64_t format, reader.Int("v", 1, kReceiptFormat));
+  RINGFENCE_ASSIGN(const std::int64_t format, reader.Int("v", 1, kShareReceiptFormat));
   Receipt receipt;
   receipt.format = static_cast<int>(format);
   RINGFENCE_ASSIGN(receipt.id, reader.String("id", kNameBytesMax));
@@ -221,6 +267,10 @@ Result<Receipt> ReceiptFromJson(const Json& json) {
     RINGFENCE_ASSIGN(receipt.covered, lines("covered"));
   }
   RINGFENCE_ASSIGN(receipt.not_covered, lines("not_covered"));
+  if (receipt.format >= kShareReceiptFormat) {
+    RINGFENCE_ASSIGN(const Json* const share, reader.Any("share"));
+    RINGFENCE_ASSIGN(receipt.share, ReceiptShareFromJson(*share));
+  }
   RINGFENCE_TRY(reader.Finish());
   if (!IsName(receipt.id) || !IsName(receipt.node) ||
       (!receipt.lease.empty() && !IsName(receipt.lease))) {
@@ -277,6 +327,13 @@ Json ReceiptToJson(const Receipt& receipt) {
     object["kernels_digest"] = receipt.kernels_digest;
     object["pattern"] = receipt.pattern;
     object["covered"] = ToArray(receipt.covered);
+  }
+  if (receipt.share.has_value()) {
+    object["v"] = kShareReceiptFormat;
+    object["share"] =
+        JsonObject{{"gpu", receipt.share->gpu},
+                   {"neighbours", static_cast<std::int64_t>(receipt.share->neighbours)},
+                   {"leases", ToArray(receipt.share->leases)}};
   }
   return object;
 }

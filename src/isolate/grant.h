@@ -29,7 +29,8 @@ struct Grant {
   std::string node;
   std::string tenant;
   std::string principal;
-  std::vector<std::string> gpus;  // UUIDs; may be empty for a box without a GPU
+  std::vector<std::string> gpus;             // UUIDs; may be empty for a box without a GPU
+  std::optional<model::ShareRequest> share;  // of the one GPU; none: all of each
   model::LeaseRuntime runtime = model::LeaseRuntime::kBox;
   std::vector<std::string> command;  // none with kCdi
   std::vector<std::pair<std::string, std::string>> environment;
@@ -58,6 +59,16 @@ using GpuScrub = gpu::ScrubResult;
 // Receipts of format 1 have neither what the chip keeps nor passes, kernels, pattern and what is
 // covered; they stay readable, and are shown as they were written.
 inline constexpr int kReceiptFormat = 2;
+inline constexpr int kShareReceiptFormat = 3;  // of leases that had a share of a GPU
+inline constexpr std::size_t kSharersMax = 1024;
+
+// Of a lease that had a share of a GPU.
+struct ReceiptShare {
+  std::string gpu;
+  // Leases that still have shares of it: then nothing was scrubbed. With none left all of it was.
+  std::uint32_t neighbours = 0;
+  std::vector<std::string> leases;  // that were on it since it was last scrubbed
+};
 
 struct Receipt {
   int format = kReceiptFormat;
@@ -74,6 +85,7 @@ struct Receipt {
   bool simulated = false;
   std::vector<std::string> covered;      // what the scrub reached, for people
   std::vector<std::string> not_covered;  // what it did not
+  std::optional<ReceiptShare> share;     // of format 3
 };
 
 std::string SealReceipt(const crypto::SigningKey& jailer, const Receipt& receipt);

@@ -99,6 +99,38 @@ TEST_F(GrantTest, AHeldLeaseHasGpusAndNoCommand) {
             std::string::npos);
 }
 
+TEST_F(GrantTest, AShareIsSignedWithItAndIsOfOneGpu) {
+  Grant sample = Sample();
+  sample.share = model::ShareRequest{model::IsolationClass::kTime, std::uint64_t{16} << 30U, 0};
+  const auto opened = Again(sample);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  EXPECT_EQ(opened->share, sample.share);
+  Grant bad = sample;
+  bad.gpus.emplace_back("GPU-11111111-2222-3333-4444-555555555556");
+  EXPECT_FALSE(Again(bad).has_value());
+  bad = sample;
+  bad.share->isolation = model::IsolationClass::kGpu;
+  EXPECT_FALSE(Again(bad).has_value());
+  bad = sample;
+  bad.share->memory_bytes = 0;
+  EXPECT_FALSE(Again(bad).has_value());
+}
+
+TEST_F(GrantTest, AShareReceiptNamesWhoWasThere) {
+  Receipt receipt;
+  receipt.id = "receipt-1";
+  receipt.node = "node-1";
+  receipt.lease = "lease-1";
+  receipt.share = ReceiptShare{"GPU-11111111-2222-3333-4444-555555555555", 2, {"lease-1", "l-2"}};
+  const auto opened = OpenReceipt(key_.public_key(), SealReceipt(key_, receipt));
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  EXPECT_EQ(opened->format, kShareReceiptFormat);
+  EXPECT_EQ(opened->share->neighbours, 2U);
+  EXPECT_EQ(opened->share->leases, receipt.share->leases);
+  receipt.share->gpu = "none";
+  EXPECT_FALSE(OpenReceipt(key_.public_key(), SealReceipt(key_, receipt)).has_value());
+}
+
 TEST_F(GrantTest, EveryChangedByteIsRefused) {
   const std::string envelope = SealGrant(key_, Sample());
   for (std::size_t at = 0; at < envelope.size(); ++at) {

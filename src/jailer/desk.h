@@ -68,6 +68,8 @@ class Hands {
   virtual Result<os::UniqueFd> StartSensor() {
     return Error{Code::kFailedPrecondition, "this node has no sensor"};
   }
+  // OK when this node's GPUs may be shared in that class; else why not.
+  virtual Status CheckSharing(model::IsolationClass /*isolation*/) const { return {}; }
   // Who keeps a lease from ending, for people; empty when nobody is known.
   virtual std::string InTheWayOf(const std::string& /*lease*/) const { return {}; }
 };
@@ -145,6 +147,12 @@ class Desk {
 
   Result<isolate::Grant> CheckGrant(const std::string& envelope) const;
   Status CheckCards(const isolate::Grant& grant) const;
+  Status CheckShare(const isolate::Grant& grant) const;
+  // A lease that had a share goes while others have theirs: nothing is scrubbed yet.
+  void LeaveShared(std::uint32_t id, const std::string& lease, const std::string& gpu,
+                   std::size_t neighbours);
+  // How many other leases hold the GPU that this one had a share of.
+  std::size_t NeighboursOf(const std::string& lease, const std::string& gpu) const;
   Status CheckCanRun() const;
 
   void Answer(std::uint32_t id, isolate::RequestType type, Status status);
@@ -159,6 +167,8 @@ class Desk {
   std::set<std::string> scrubbing_;              // UUIDs
   // By GPU: what an order for it may take away, and so must not be started on or scrubbed.
   std::map<std::string, std::vector<std::string>> cutting_;
+  // Starts on a GPU that is being scrubbed after its last share: they go on when it is clean.
+  std::multimap<std::string, std::function<void()>> after_scrub_;
   bool closed_ = false;
 };
 

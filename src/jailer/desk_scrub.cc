@@ -161,6 +161,12 @@ void Desk::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request) {
                          (who.empty() ? "" : ": " + who + " still has its GPUs"),
                      "end it first"});
     }
+    if (record->share.has_value()) {
+      const std::string& gpu = record->gpus.front().uuid;
+      if (const std::size_t neighbours = NeighboursOf(request.lease, gpu); neighbours > 0) {
+        return LeaveShared(id, request.lease, gpu, neighbours);
+      }
+    }
     return ScrubCards(id, request.lease, record->gpus);
   }
   if (request.gpus.empty()) {
@@ -182,6 +188,36 @@ void Desk::HandleScrub(std::uint32_t id, const isolate::ScrubRequest& request) {
   });
 }
 
+std::size_t Desk::NeighboursOf(const std::string& lease, const std::string& gpu) const {
+  std::size_t neighbours = 0;
+  for (const LeaseRecord* holder : records_->HoldersOf(gpu)) {
+    neighbours += holder->lease != lease && holder->share.has_value() ? 1 : 0;
+  }
+  return neighbours;
+}
+
+void Desk::LeaveShared(std::uint32_t id, const std::string& lease, const std::string& gpu,
+                       std::size_t neighbours) {
+  isolate::Receipt receipt;
+  receipt.format = isolate::kShareReceiptFormat;
+  receipt.id = crypto::RandomId("receipt");
+  receipt.node = parts_.node;
+  receipt.lease = lease;
+  receipt.time = clock_->Now();
+  receipt.share = isolate::ReceiptShare{gpu, static_cast<std::uint32_t>(neighbours), {}};
+  if (const SharedGpu* const shared = records_->FindShared(gpu)) {
+    receipt.share->leases = shared->leases;
+  }
+  receipt.not_covered = {"nothing was scrubbed: " + std::to_string(neighbours) +
+                         " other leases still have shares of the GPU"};
+  std::string envelope = isolate::SealReceipt(parts_.identity.key, receipt);
+  const Status kept = records_->SetScrubbed(lease, {}, receipt.id, envelope, receipt.time);
+  if (!kept.has_value()) {
+    return Answer(id, RequestType::kScrub, kept.error());
+  }
+  AnswerText(id, RequestType::kScrub, std::move(envelope));
+}
+
 // A lease whose box was never started here, or whose record is lost or was dropped (the server may
 // have been restored from a backup, and ask again). From now on it can never be started, so that
 // its receipt cannot be had first and its job run afterwards.
@@ -199,8 +235,10 @@ void Desk::ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request
         return Error{Code::kUnavailable, "lease " + request.lease + " was started just now",
                      "try again"};
       }
+      const bool had_share =
+          request.gpus.size() == 1 && NeighboursOf(request.lease, request.gpus.front()) > 0;
       for (const std::string& uuid : request.gpus) {
-        if (const std::string holder = records_->HolderOf(uuid); !holder.empty()) {
+        if (const std::string holder = records_->HolderOf(uuid); !holder.empty() && !had_share) {
           return Error{Code::kFailedPrecondition, uuid + " is held by lease " + holder,
                        "end that lease and scrub it by its id"};
         }
@@ -217,6 +255,11 @@ void Desk::ScrubUnstarted(std::uint32_t id, const isolate::ScrubRequest& request
     const auto gpus = begin();
     if (!gpus.has_value()) {
       return refuse(gpus.error());
+    }
+    const std::size_t neighbours =
+        gpus->size() == 1 ? NeighboursOf(request.lease, gpus->front().uuid) : 0;
+    if (neighbours > 0) {  // it was to have a share, and never did: the receipt is of no other use
+      return LeaveShared(id, request.lease, gpus->front().uuid, neighbours);
     }
     ScrubCards(id, request.lease, *gpus);
   });
@@ -253,6 +296,14 @@ void Desk::ScrubCards(std::uint32_t id, const std::string& lease,
       scrubbing_.erase(gpu.uuid);
     }
     FinishScrub(id, lease, gpus, std::move(report));
+    for (const gpu::WantedGpu& gpu : gpus) {
+      const auto [first, last] = after_scrub_.equal_range(gpu.uuid);
+      const std::vector<std::pair<std::string, std::function<void()>>> waiting(first, last);
+      after_scrub_.erase(first, last);
+      for (const auto& [uuid, start] : waiting) {
+        start();
+      }
+    }
   });
 }
 
@@ -275,6 +326,14 @@ void Desk::FinishScrub(std::uint32_t id, const std::string& lease,
     receipt.simulated = parsed.simulated;
     receipt.covered = parsed.covered;
     receipt.not_covered = parsed.not_covered;
+    const LeaseRecord* const record = records_->Find(lease);
+    if (const SharedGpu* const shared =
+            gpus.size() == 1 ? records_->FindShared(gpus.front().uuid) : nullptr;
+        shared != nullptr || (record != nullptr && record->share.has_value())) {
+      receipt.format = isolate::kShareReceiptFormat;
+      receipt.share = isolate::ReceiptShare{gpus.front().uuid, 0, {}};
+      receipt.share->leases = shared == nullptr ? std::vector<std::string>{lease} : shared->leases;
+    }
     std::string envelope = isolate::SealReceipt(parts_.identity.key, receipt);
     std::vector<std::string> uuids;
     for (const gpu::WantedGpu& gpu : gpus) {

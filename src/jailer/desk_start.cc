@@ -58,7 +58,40 @@ Result<isolate::Grant> Desk::CheckGrant(const std::string& envelope) const {
   return grant;
 }
 
+Status Desk::CheckShare(const isolate::Grant& grant) const {
+  RINGFENCE_TRY(hands_->CheckSharing(grant.share->isolation));
+  const std::string& uuid = grant.gpus.front();
+  const auto holders = records_->HoldersOf(uuid);
+  for (const LeaseRecord* holder : holders) {
+    const bool fits = holder->share.has_value() &&
+                      holder->share->isolation == grant.share->isolation &&
+                      (grant.share->isolation != model::IsolationClass::kMps ||
+                       holder->share->tenant == grant.tenant);
+    if (!fits) {
+      return Error{Code::kFailedPrecondition,
+                   uuid + " is held by lease " + holder->lease + ", which does not share it so",
+                   "end and scrub that lease first"};
+    }
+  }
+  const SharedGpu* const shared = records_->FindShared(uuid);
+  const bool joins = !holders.empty() && shared != nullptr && shared->open;
+  if (scrubbing_.contains(uuid) || (!joins && !records_->IsClean(uuid))) {
+    return Error{Code::kFailedPrecondition, uuid + " is not scrubbed",
+                 "scrub it first: without a receipt no lease starts on it"};
+  }
+  if (joins && shared->leases.size() >= isolate::kSharersMax) {
+    return Error{Code::kExhausted,
+                 uuid + " was shared by " + std::to_string(shared->leases.size()) +
+                     " leases since it was last scrubbed",
+                 "wait until all of them have ended and it is scrubbed"};
+  }
+  return {};
+}
+
 Status Desk::CheckCards(const isolate::Grant& grant) const {
+  if (grant.share.has_value()) {
+    return CheckShare(grant);
+  }
   for (const std::string& uuid : grant.gpus) {
     const auto card = cards_.find(uuid);
     if (card != cards_.end() && card->second.slice.has_value() &&
@@ -205,6 +238,11 @@ Status Desk::PlanException(const Order& order, isolate::BoxPlan& plan) const {
 void Desk::StartGranted(std::uint32_t id, const Order& order,
                         std::optional<isolate::BoxImage> image) {
   const isolate::Grant& grant = order.grant;
+  if (grant.share.has_value() && scrubbing_.contains(grant.gpus.front())) {
+    after_scrub_.emplace(grant.gpus.front(),
+                         [this, id, order, image] { StartGranted(id, order, image); });
+    return;
+  }
   const auto prepare = [&]() -> Result<isolate::BoxPlan> {
     // Again, as another Start may have come between.
     if (records_->WasUsed(grant.lease)) {
@@ -222,6 +260,9 @@ void Desk::StartGranted(std::uint32_t id, const Order& order,
     RINGFENCE_TRY(PlanException(order, plan));
     RINGFENCE_ASSIGN(const std::vector<gpu::WantedGpu> gpus, Wanted(grant.gpus));
     RINGFENCE_ASSIGN(plan.files, hands_->FilesFor(gpus));
+    for (gpu::DriverMount& mount : plan.files.mounts) {
+      mount.shared = grant.share.has_value();
+    }
     if (!grant.box.devices.empty()) {
       RINGFENCE_ASSIGN(const auto nodes, hands_->FabricNodesFor(grant.box.devices));
       plan.files.nodes.insert(plan.files.nodes.end(), nodes.begin(), nodes.end());
@@ -232,6 +273,9 @@ void Desk::StartGranted(std::uint32_t id, const Order& order,
     record.gpus = gpus;
     record.slot = plan.slot;
     record.grant_digest = order.digest;
+    if (grant.share.has_value()) {
+      record.share = RecordShare{grant.share->isolation, grant.tenant};
+    }
     record.start_before = grant.start_before;
     record.changed = clock_->Now();
     RINGFENCE_TRY(records_->Begin(record));

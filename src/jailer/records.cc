@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "crypto/dsse.h"
+#include "isolate/grant.h"
 #include "isolate/jailer_protocol.h"
 #include "isolate/names.h"
 #include "model/lease.h"
@@ -59,7 +60,7 @@ Json RecordToJson(const LeaseRecord& record) {
     }
     gpus.push_back(std::move(one));
   }
-  return JsonObject{
+  JsonObject object{
       {"lease", record.lease},
       {"state", NameOf(record.state)},
       {"gpus", std::move(gpus)},
@@ -69,6 +70,11 @@ Json RecordToJson(const LeaseRecord& record) {
       {"changed", FormatTime(record.changed)},
       {"receipt", record.receipt},
   };
+  if (record.share.has_value()) {
+    object["share"] = JsonObject{{"class", std::string(Name(record.share->isolation))},
+                                 {"tenant", record.share->tenant}};
+  }
+  return object;
 }
 
 Result<LeaseRecord> RecordFromJson(const Json& json) {
@@ -104,6 +110,16 @@ Result<LeaseRecord> RecordFromJson(const Json& json) {
   RINGFENCE_ASSIGN(const std::string changed, reader.String("changed", 64));
   RINGFENCE_ASSIGN(record.changed, ParseTime(changed));
   RINGFENCE_ASSIGN(record.receipt, reader.String("receipt", crypto::kEnvelopeBytesMax));
+  if (reader.Has("share")) {
+    RINGFENCE_ASSIGN(const Json* const members, reader.Any("share"));
+    RINGFENCE_ASSIGN(JsonReader fields, JsonReader::Open(*members, "leases.share"));
+    RecordShare share;
+    RINGFENCE_ASSIGN(const std::string isolation, fields.String("class", 32));
+    RINGFENCE_ASSIGN(share.isolation, model::ParseIsolationClass(isolation));
+    RINGFENCE_ASSIGN(share.tenant, fields.String("tenant", 512));
+    RINGFENCE_TRY(fields.Finish());
+    record.share = std::move(share);
+  }
   RINGFENCE_TRY(reader.Finish());
   if (!isolate::IsName(record.lease)) {
     return Error{Code::kCorrupt, "a lease's id is not a name"};
@@ -153,6 +169,19 @@ Status Records::Load() {
   RINGFENCE_ASSIGN(const std::string boot, reader.String("boot", 128));
   RINGFENCE_ASSIGN(const auto clean, reader.Array("clean", 1024));
   RINGFENCE_ASSIGN(const auto leases, reader.Array("leases", isolate::kBoxRecordsMax));
+  if (reader.Has("shared")) {
+    RINGFENCE_ASSIGN(const auto shared, reader.Array("shared", 1024));
+    for (const Json* entry : shared) {
+      RINGFENCE_ASSIGN(auto fields, JsonReader::Open(*entry, "state.shared"));
+      RINGFENCE_ASSIGN(const std::string uuid, fields.String("uuid", isolate::kNameBytesMax));
+      SharedGpu& one = shared_[uuid];
+      RINGFENCE_ASSIGN(one.leases,
+                       fields.Strings("leases", isolate::kSharersMax, isolate::kNameBytesMax));
+      RINGFENCE_ASSIGN(one.open, fields.Bool("open"));
+      one.open = one.open && boot == boot_id_;
+      RINGFENCE_TRY(fields.Finish());
+    }
+  }
   RINGFENCE_TRY(reader.Finish());
   for (const Json* entry : leases) {
     RINGFENCE_ASSIGN(LeaseRecord record, RecordFromJson(*entry));
@@ -219,8 +248,20 @@ Json Records::ToJson() const {
   for (const auto& [id, record] : leases_) {
     leases.push_back(RecordToJson(record));
   }
-  return JsonObject{
+  JsonObject state{
       {"v", 1}, {"boot", boot_id_}, {"clean", std::move(clean)}, {"leases", std::move(leases)}};
+  JsonArray shared;
+  for (const auto& [uuid, one] : shared_) {
+    JsonArray names;
+    for (const std::string& lease : one.leases) {
+      names.emplace_back(lease);
+    }
+    shared.push_back(JsonObject{{"uuid", uuid}, {"leases", std::move(names)}, {"open", one.open}});
+  }
+  if (!shared.empty()) {
+    state["shared"] = std::move(shared);
+  }
+  return state;
 }
 
 Status Records::Save() const {
@@ -268,6 +309,24 @@ std::vector<std::string> Records::Clean() const {
   return uuids;
 }
 
+std::vector<const LeaseRecord*> Records::HoldersOf(const std::string& uuid) const {
+  std::vector<const LeaseRecord*> holders;
+  for (const auto& [id, record] : leases_) {
+    const bool holds = record.state != BoxState::kScrubbed &&
+                       std::any_of(record.gpus.begin(), record.gpus.end(),
+                                   [&](const gpu::WantedGpu& gpu) { return gpu.uuid == uuid; });
+    if (holds) {
+      holders.push_back(&record);
+    }
+  }
+  return holders;
+}
+
+const SharedGpu* Records::FindShared(const std::string& uuid) const {
+  const auto found = shared_.find(uuid);
+  return found == shared_.end() ? nullptr : &found->second;
+}
+
 Result<unsigned> Records::TakeSlot(const std::string& tenant) {
   std::set<unsigned> taken;
   for (const auto& [id, record] : leases_) {
@@ -285,14 +344,19 @@ Status Records::Begin(const LeaseRecord& record) {
         "the agent drops them once the server has their receipts; see that it is connected"};
   }
   const auto clean_before = clean_;
+  const auto shared_before = shared_;
   for (const gpu::WantedGpu& gpu : record.gpus) {
     clean_.erase(gpu.uuid);
+    if (record.share.has_value()) {
+      shared_[gpu.uuid].leases.push_back(record.lease);
+    }
   }
   leases_[record.lease] = record;
   const Status saved = Save();
   if (!saved.has_value()) {
     leases_.erase(record.lease);
     clean_ = clean_before;
+    shared_ = shared_before;
   }
   return saved;
 }
@@ -307,8 +371,10 @@ Status Records::SetScrubbed(const std::string& lease, const std::vector<std::str
                             const std::string& receipt_id, const std::string& receipt,
                             Timestamp now) {
   const auto clean_before = clean_;
+  const auto shared_before = shared_;
   for (const std::string& uuid : gpus) {
     clean_[uuid] = receipt_id;
+    shared_.erase(uuid);
   }
   const auto found = leases_.find(lease);
   LeaseRecord before;
@@ -321,6 +387,7 @@ Status Records::SetScrubbed(const std::string& lease, const std::vector<std::str
   const Status saved = Save();
   if (!saved.has_value()) {
     clean_ = clean_before;
+    shared_ = shared_before;
     if (found != leases_.end()) {
       found->second = before;
     }
@@ -332,6 +399,10 @@ Status Records::SetDirty(const std::vector<std::string>& gpus) {
   bool changed = false;
   for (const std::string& uuid : gpus) {
     changed = clean_.erase(uuid) > 0 || changed;
+    if (const auto shared = shared_.find(uuid); shared != shared_.end() && shared->second.open) {
+      shared->second.open = false;
+      changed = true;
+    }
   }
   return changed ? Save() : Status();
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "isolate/jailer_client.h"
 #include "jailer/mig_book.h"
 #include "jailer/uid_ranges.h"
+#include "model/isolation.h"
 #include "os/file.h"
 
 namespace ringfence::jailer {
@@ -30,6 +32,18 @@ inline constexpr std::size_t kUsedLookedThrough = 512;
 // A grant is refused for its age by then, whatever the clock did meanwhile within reason.
 inline constexpr auto kUsedKept = std::chrono::hours(24);
 
+// The GPU is not the lease's alone: others of the same class may be on it.
+struct RecordShare {
+  model::IsolationClass isolation = model::IsolationClass::kTime;
+  std::string tenant;
+};
+
+// Which leases had shares of a GPU since it was last clean.
+struct SharedGpu {
+  std::vector<std::string> leases;
+  bool open = true;  // false once a scrub was begun, or after a reboot: nobody joins any more
+};
+
 struct LeaseRecord {
   std::string lease;
   isolate::BoxState state = isolate::BoxState::kPreparing;
@@ -39,6 +53,7 @@ struct LeaseRecord {
   Timestamp start_before;
   Timestamp changed;
   std::string receipt;  // envelope
+  std::optional<RecordShare> share;
 };
 
 class Records {
@@ -54,6 +69,9 @@ class Records {
   std::vector<std::string> Clean() const;          // UUIDs
   // The lease that holds the GPU, or a slice of it, and is not scrubbed yet; empty when none does.
   std::string HolderOf(const std::string& uuid) const;
+  // Every lease that holds the GPU and is not scrubbed yet.
+  std::vector<const LeaseRecord*> HoldersOf(const std::string& uuid) const;
+  const SharedGpu* FindShared(const std::string& uuid) const;
   // A range of user ids that is this tenant's and no box's now; durably the tenant's.
   Result<unsigned> TakeSlot(const std::string& tenant);
 
@@ -105,6 +123,7 @@ class Records {
   bool used_replaced_ = false;  // by another file, which is not open yet
   std::map<std::string, LeaseRecord> leases_;
   std::map<std::string, std::string> clean_;  // UUID -> receipt id
+  std::map<std::string, SharedGpu> shared_;   // by UUID
   // Hashes of ids, in order: a node that runs a job a second uses 86,400 a day. Two ids with one
   // hash would cost the later one its start, once in many millions of years.
   std::vector<std::uint64_t> used_;

@@ -50,6 +50,43 @@ TEST_F(RecordsTest, AUsedLeaseStaysUsedForADayAndNotForEver) {
   EXPECT_FALSE(Open().WasUsed("lease-1"));
 }
 
+TEST_F(RecordsTest, WhoSharedAGpuIsKnownUntilItIsScrubbedAndNobodyJoinsAfterAScrubOrReboot) {
+  const auto begin = [&](Records& records, const std::string& lease) {
+    LeaseRecord record;
+    record.lease = lease;
+    record.gpus = {{"GPU-a", 0}};
+    record.share = RecordShare{model::IsolationClass::kTime, "acme"};
+    ASSERT_TRUE(records.Begin(record).has_value());
+  };
+  {
+    Records records = Open();
+    begin(records, "lease-1");
+    begin(records, "lease-2");
+  }
+  {
+    Records records = Open();
+    ASSERT_NE(records.FindShared("GPU-a"), nullptr);
+    EXPECT_EQ(records.FindShared("GPU-a")->leases,
+              (std::vector<std::string>{"lease-1", "lease-2"}));
+    EXPECT_TRUE(records.FindShared("GPU-a")->open);
+    EXPECT_EQ(records.HoldersOf("GPU-a").size(), 2U);
+    ASSERT_TRUE(records.SetScrubbed("lease-1", {}, "receipt-1", "envelope", now_).has_value());
+    EXPECT_EQ(records.HoldersOf("GPU-a").size(), 1U);
+    EXPECT_EQ(records.FindShared("GPU-a")->leases.size(), 2U);
+    EXPECT_EQ(records.HoldersOf("GPU-a")[0]->share->tenant, "acme");
+  }
+  {
+    auto records = Records::Open(folder_.path(), "boot-2", now_);
+    ASSERT_TRUE(records.has_value());
+    EXPECT_FALSE(records->FindShared("GPU-a")->open) << "memory may hold anything by now";
+  }
+  Records records = Open();
+  ASSERT_TRUE(records.SetDirty({"GPU-a"}).has_value());
+  EXPECT_FALSE(Open().FindShared("GPU-a")->open);
+  ASSERT_TRUE(records.SetScrubbed("lease-2", {"GPU-a"}, "receipt-2", "envelope", now_).has_value());
+  EXPECT_EQ(Open().FindShared("GPU-a"), nullptr);
+}
+
 TEST_F(RecordsTest, OldOnesAreDroppedWhileItRuns) {
   Records records = Open();
   const std::size_t many = kUsedLookedThrough - 1;

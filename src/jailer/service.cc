@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpu/sharing.h"
 #include "isolate/fabric_devices.h"
 #include "isolate/image_worker.h"
 #include "os/failpoint.h"
@@ -242,6 +243,14 @@ Result<gpu::DriverFiles> Service::FilesFor(const std::vector<gpu::WantedGpu>& gp
 Result<std::vector<gpu::DeviceNode>> Service::FabricNodesFor(
     const std::vector<std::string>& kinds) const {
   return isolate::FabricNodes(parts_.worker_place.driver_root, kinds);
+}
+
+Status Service::CheckSharing(model::IsolationClass isolation) const {
+  if (isolation != model::IsolationClass::kTime) {
+    return Error{Code::kFailedPrecondition, "this node offers no MPS",
+                 "ask for --share time, or for a whole GPU"};
+  }
+  return gpu::CheckScrubOnFree(parts_.worker_place.driver_root);
 }
 
 void Service::StartBox(isolate::BoxPlan plan, Started started) {

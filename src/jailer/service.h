@@ -75,6 +75,7 @@ class Service final : private Hands {
   Result<image::StoredImage> VouchedImage(const std::string& digest) const;
   Result<os::UniqueFd> StartSensor() override;
   void EndSensor();
+  Status CheckSharing(model::IsolationClass isolation) const override;
   std::string InTheWayOf(const std::string& lease) const override {
     return held_->InTheWayOf(lease);
   }

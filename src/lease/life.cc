@@ -65,6 +65,13 @@ void Hold(model::Gpu& gpu, const model::Lease& lease) {
   gpu.reason.clear();
 }
 
+void Share(model::Gpu& gpu) {
+  gpu.state = model::GpuState::kShared;
+  gpu.lease.clear();
+  gpu.tenant.clear();
+  gpu.reason.clear();
+}
+
 void Dirty(model::Gpu& gpu, Timestamp now, std::string_view reason) {
   gpu.state = model::GpuState::kDirty;
   gpu.reason = std::string(reason.substr(0, kReasonBytesMax));

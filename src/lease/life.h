@@ -27,6 +27,7 @@ Result<Ending> ParseEnding(std::string_view line);
 
 // What becomes of a GPU.
 void Hold(model::Gpu& gpu, const model::Lease& lease);
+void Share(model::Gpu& gpu);  // among open leases that say so
 void Dirty(model::Gpu& gpu, Timestamp now, std::string_view reason);
 // One with a fault is quarantined instead.
 void Free(model::Gpu& gpu, std::string_view receipt);

@@ -31,6 +31,23 @@ Milliseconds Overlap(Timestamp from, Timestamp to, const UsageWindow& window) {
   return std::max(Milliseconds(0), last - first);
 }
 
+// At most some 2^58: a MiB-millisecond of the largest lease of the longest time.
+void AddMemory(UsageSums& sums, std::uint64_t mib, Milliseconds used) {
+  sums.memory_mib_milliseconds_rest += mib * static_cast<std::uint64_t>(used.count());
+  sums.memory_mib_seconds += sums.memory_mib_milliseconds_rest / 1000;
+  sums.memory_mib_milliseconds_rest %= 1000;
+}
+
+// Of a GPU that a lease has a share of it has as much as of its memory.
+void AddShare(UsageSums& sums, const model::ShareRequest& share,
+              std::optional<std::uint64_t> gpu_mib, Milliseconds used) {
+  const std::uint64_t mib = share.memory_bytes >> 20U;
+  const std::uint64_t whole = std::max({mib, gpu_mib.value_or(mib), std::uint64_t{1}});
+  sums.gpu += Milliseconds(
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(used.count()) * mib / whole));
+  AddMemory(sums, mib, used);
+}
+
 }  // namespace
 
 std::string_view Name(UsageBy by) {
@@ -93,18 +110,19 @@ void UsageLedger::AddTo(UsageSums& sums, const model::Lease& lease,
     return lease.slice.has_value() ? time * lease.slice->gpu_millis / 1000 : time;
   };
   for (const std::string& uuid : gpus) {
-    sums.gpu += part(held.used);
     sums.slice += held.used;
+    if (lease.request.share.has_value()) {
+      AddShare(sums, *lease.request.share, MemoryOf(lease, uuid), held.used);
+      continue;
+    }
+    sums.gpu += part(held.used);
     sums.scrub += part(held.scrubbed);
     const auto memory = MemoryOf(lease, uuid);
     if (!memory.has_value()) {
       sums.memory_unknown += held.used;
       continue;
     }
-    // At most some 2^58: a MiB-millisecond of the largest lease of the longest time.
-    sums.memory_mib_milliseconds_rest += *memory * static_cast<std::uint64_t>(held.used.count());
-    sums.memory_mib_seconds += sums.memory_mib_milliseconds_rest / 1000;
-    sums.memory_mib_milliseconds_rest %= 1000;
+    AddMemory(sums, *memory, held.used);
   }
 }
 

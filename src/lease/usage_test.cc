@@ -74,6 +74,21 @@ TEST(UsageTest, WhatGoesOnCountsUntilNowAndWhatWasNeverPlacedNotAtAll) {
   EXPECT_EQ(HeldWithin(lease, Window(0, 500)).used.count(), 0);
 }
 
+TEST(UsageTest, AShareIsAsMuchOfAGpuAsOfItsMemory) {
+  model::Lease lease = LeaseOf("lease-1", "acme", {"a"});
+  lease.request.share =
+      model::ShareRequest{model::IsolationClass::kTime, std::uint64_t{20} << 30U, 0};
+  Live(lease, 100, 160, 170);
+  UsageLedger ledger(UsageBy::kTenant, Window(0, 500), {GpuOf("a", 80)});
+  ledger.Add(lease);
+  EXPECT_EQ(ledger.total().gpu, std::chrono::seconds(15));
+  EXPECT_EQ(ledger.total().slice, std::chrono::seconds(60));
+  EXPECT_EQ(ledger.total().memory_mib_seconds, 60U * 20 * 1024);
+  UsageLedger unknown(UsageBy::kGpu, Window(0, 500), {});
+  unknown.Add(lease);
+  EXPECT_EQ(unknown.total().gpu, std::chrono::seconds(60)) << "of a GPU that nobody knows any more";
+}
+
 TEST(UsageTest, QuarantineIsNobodysUse) {
   model::Lease lease = LeaseOf("lease-1", "acme", {"a"});
   Live(lease, 100, 160, -1);

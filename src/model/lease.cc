@@ -202,6 +202,33 @@ Status ValidateHeld(const LeaseRequest& request) {
   return {};
 }
 
+Status ValidateShare(const LeaseRequest& request) {
+  if (!request.share.has_value()) {
+    return {};
+  }
+  RINGFENCE_TRY(request.share->Validate());
+  if (request.gpus != 1) {
+    return Wrong("gpus", "a share is of one GPU, and gpus is " + std::to_string(request.gpus),
+                 "leave out --gpus, or ask for whole GPUs without --share");
+  }
+  if (!request.profile.empty() || request.gpu_memory_bytes != 0) {
+    return Wrong("share", "a share is not of a MIG slice, and says itself how much memory it has",
+                 "leave out --profile, or --share");
+  }
+  if (request.probe.has_value()) {
+    return Wrong("share", "a probe has whole GPUs", "leave out the share");
+  }
+  if (request.runtime != LeaseRuntime::kBox) {
+    return Wrong("share", "a share needs a box: nothing holds another runtime's containers to it",
+                 "use `ringfence run --share`, or hold whole GPUs");
+  }
+  if (!request.box.exception.empty()) {
+    return Wrong("share", "a box with an exception shares its GPU with nobody",
+                 "leave out --exception, or ask for a whole GPU");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view Name(LeaseState state) {
@@ -261,6 +288,7 @@ Status LeaseRequest::Validate() const {
                    "leave them out");
     }
   }
+  RINGFENCE_TRY(ValidateShare(*this));
   RINGFENCE_TRY(ValidateEnvironment(environment));
   RINGFENCE_TRY(box.Validate());
   RINGFENCE_TRY(

@@ -14,6 +14,7 @@
 #include "model/box_request.h"
 #include "model/network.h"
 #include "model/probe_request.h"
+#include "model/share_request.h"
 #include "model/tenant.h"
 
 namespace ringfence::model {
@@ -80,6 +81,7 @@ struct LeaseRequest {
   Milliseconds wait{0};   // how long it may wait for room; 0: now or never
   bool attended = false;  // whoever asked waits with it: once gone, so is the request
   BoxRequest box;
+  std::optional<ShareRequest> share;  // instead of a whole GPU
   // Then the command and the tenant are the probe's.
   std::optional<ProbeRequest> probe;
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -174,6 +175,29 @@ TEST(LeaseRequestTest, ReservedNamesSayWhyAndValuesStayOutOfErrors) {
             "env may not set CUDA_VISIBLE_DEVICES: the lease decides which GPUs the job sees");
   request.environment = {{"TOKEN", std::string("hunter2\0", 8)}};
   EXPECT_EQ(request.Validate().error().message.find("hunter2"), std::string::npos);
+}
+
+TEST(LeaseRequestTest, AShareIsOfOneGpuInABoxAndSaysHowMuch) {
+  const auto field = [](const std::function<void(LeaseRequest&)>& change) {
+    LeaseRequest request = Good();
+    request.gpus = 1;
+    request.share = ShareRequest{IsolationClass::kTime, std::uint64_t{16} << 30U, 0};
+    change(request);
+    const Status valid = request.Validate();
+    return valid.has_value() ? "" : valid.error().field;
+  };
+  EXPECT_EQ(field([](auto&) {}), "");
+  EXPECT_EQ(field([](auto& r) { r.share->isolation = IsolationClass::kMig; }), "share.class");
+  EXPECT_EQ(field([](auto& r) { r.share->memory_bytes = 0; }), "share.memory_bytes");
+  EXPECT_EQ(field([](auto& r) { r.share->threads_percent = 50; }), "share.threads_percent");
+  EXPECT_EQ(field([](auto& r) { r.gpus = 2; }), "gpus");
+  EXPECT_EQ(field([](auto& r) { r.box.exception = "debugging"; }), "share");
+  EXPECT_EQ(field([](auto& r) {
+              r.runtime = LeaseRuntime::kCdi;
+              r.command.clear();
+              r.environment.clear();
+            }),
+            "share");
 }
 
 }  // namespace

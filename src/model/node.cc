@@ -10,6 +10,7 @@ constexpr std::pair<GpuState, std::string_view> kGpuStates[] = {
     {GpuState::kFree, "free"},   {GpuState::kLeased, "leased"},
     {GpuState::kDirty, "dirty"}, {GpuState::kQuarantined, "quarantined"},
     {GpuState::kLost, "lost"},   {GpuState::kCut, "cut"},
+    {GpuState::kShared, "shared"},
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ struct Node {
   std::string driver_version;
   std::string kernel_driver;
   std::string library_digest;
+  std::optional<bool> scrub_on_free;  // its driver clears memory that is given back; none: unknown
   std::string certificate_fingerprint;  // of the newest certificate
   std::string certificate_previous;  // the one before, good until it expires: an answer may be lost
   Timestamp certificate_expires;
@@ -50,6 +51,7 @@ enum class GpuState {
   kQuarantined,  // scrubbing failed; an operator must act
   kLost,         // the node no longer reports it
   kCut,          // in MIG mode: its slices are leased, never the GPU
+  kShared,       // leases have shares of it: which ones, the open leases say
 };
 std::string_view Name(GpuState state);
 Result<GpuState> ParseGpuState(std::string_view text);

@@ -14,6 +14,7 @@
 #include "server/agent_work.h"
 #include "server/network_grant.h"
 #include "server/routes.h"
+#include "server/shared_gpus.h"
 #include "store/strays.h"
 #include "wire/lease_json.h"
 
@@ -73,6 +74,7 @@ std::string GrantFor(const Core& core, const model::Lease& lease) {
   grant.tenant = lease.request.tenant.text();
   grant.principal = lease.principal;
   grant.gpus = lease.gpus;
+  grant.share = lease.request.share;
   grant.runtime = lease.request.runtime;
   grant.command = lease.request.command;
   grant.environment = lease.request.environment;
@@ -240,12 +242,7 @@ Status EndJob(const Call& call, store::Connection& db, model::Lease& lease,
     ended.detail["proof_digest"] = Hex(crypto::Sha256(AsBytes(lease.proof)));
   }
   RINGFENCE_TRY(Core::Record(db, ended));
-  for (const std::string& uuid : lease.gpus) {
-    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
-    gpu.dirty_since = core.Now();
-    gpu.reason = "to be scrubbed";
-    RINGFENCE_TRY(store::PutGpu(db, gpu));
-  }
+  RINGFENCE_TRY(AwaitScrub(db, lease, core.Now()));
   RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kScrubbing, core.Now()));
   RINGFENCE_TRY(Core::Record(db, core.StepEntry(actor, "lease.scrub", lease)));
   if (lease.gpus.empty()) {  // nothing to scrub, so nothing to wait for

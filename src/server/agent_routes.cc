@@ -11,6 +11,7 @@
 #include "isolate/incident.h"
 #include "isolate/join_token.h"
 #include "lease/life.h"
+#include "lease/sharing.h"
 #include "server/agent_work.h"
 #include "server/routes.h"
 #include "store/strays.h"
@@ -185,10 +186,16 @@ Status TakeInventory(const Call& call, store::Connection& db, const Json& json, 
   node.driver_version = inventory.driver_version;
   node.kernel_driver = inventory.kernel_driver;
   node.library_digest = inventory.library_digest;
+  node.scrub_on_free = inventory.scrub_on_free;
   audit::Entry entry = call.core.NewEntry(ActorOf(call.caller), "node.inventory");
   entry.node = node.name;
   entry.result = "ok";
+  RINGFENCE_ASSIGN(const auto open, store::OpenLeasesOf(db, node.name));
   for (fleet::GpuChange change : changes) {
+    if (change.gpu.state == model::GpuState::kDirty &&
+        !lease::SharersOf(change.gpu.uuid, open, lease::Sharers::kAll).empty()) {
+      change.gpu.state = model::GpuState::kShared;  // it came back: scrubbed with its last share
+    }
     if (change.gpu.state == model::GpuState::kLeased) {  // of one that is quarantined: so is this
       RINGFENCE_ASSIGN(const model::Lease lease, store::GetLease(db, change.gpu.lease));
       if (lease.state == model::LeaseState::kQuarantined) {

@@ -11,6 +11,7 @@
 #include "server/agent_work.h"
 #include "server/queue.h"
 #include "server/routes.h"
+#include "server/shared_gpus.h"
 
 namespace ringfence::server {
 namespace {
@@ -98,6 +99,21 @@ JsonObject ScrubDetail(const isolate::Receipt& receipt) {
   return detail;
 }
 
+// Of a lease that had a share: either others are still there and nothing was scrubbed, or all of
+// the GPU was.
+Status TakeShareReceipt(store::Connection& db, const model::Lease& lease,
+                        const isolate::Receipt& receipt, Timestamp now) {
+  RINGFENCE_ASSIGN(const model::Gpu gpu, store::GetGpu(db, lease.gpus.front()));
+  if (!receipt.share.has_value() || receipt.share->gpu != gpu.uuid || receipt.lease != lease.id) {
+    return Error{Code::kFailedPrecondition,
+                 "receipt " + receipt.id + " is not of lease " + lease.id + "'s share of a GPU"};
+  }
+  if (receipt.share->neighbours == 0) {
+    RINGFENCE_TRY(Covers(receipt, gpu, lease.id, now));
+  }
+  return LeaveShared(db, lease, receipt, now);
+}
+
 Status TakeReceipt(const Call& call, store::Connection& db, const ScrubNews& news) {
   Core& core = call.core;
   RINGFENCE_ASSIGN(const model::Node node, store::GetNode(db, call.caller.principal));
@@ -128,7 +144,11 @@ Status TakeReceipt(const Call& call, store::Connection& db, const ScrubNews& new
                ? Status(Error{Code::kConflict, "receipt " + receipt.id + " was taken before"})
                : inserted;
   }
-  for (const std::string& uuid : gpus) {
+  const bool share = lease && lease->request.share.has_value();
+  if (share) {
+    RINGFENCE_TRY(TakeShareReceipt(db, *lease, receipt, core.Now()));
+  }
+  for (const std::string& uuid : share ? std::vector<std::string>() : gpus) {
     RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
     const bool may_be_freed = news.lease.empty() ? gpu.state == model::GpuState::kDirty
                                                  : gpu.state != model::GpuState::kFree;
@@ -147,12 +167,22 @@ Status TakeReceipt(const Call& call, store::Connection& db, const ScrubNews& new
   entry.result = "ok";
   entry.detail = ScrubDetail(receipt);
   entry.detail["receipt_digest"] = Hex(crypto::Sha256(AsBytes(news.envelope)));
+  std::string reason;
+  if (share) {
+    entry.detail["neighbours"] = static_cast<std::int64_t>(receipt.share->neighbours);
+    if (receipt.share->neighbours > 0) {
+      reason = "not scrubbed: " + std::to_string(receipt.share->neighbours) +
+               (receipt.share->neighbours == 1 ? " neighbour" : " neighbours") +
+               " still on the card";
+      entry.detail["why"] = reason;
+    }
+  }
   RINGFENCE_TRY(Core::Record(db, entry));
   if (!lease) {
     return {};
   }
   lease->receipts.push_back(receipt.id);
-  RINGFENCE_TRY(lease::Step(*lease, model::LeaseState::kClosed, core.Now()));
+  RINGFENCE_TRY(lease::Step(*lease, model::LeaseState::kClosed, core.Now(), reason));
   RINGFENCE_TRY(store::UpdateLease(db, *lease));
   return Core::Record(db, core.StepEntry(ActorOf(call.caller), "lease.close", *lease));
 }
@@ -165,12 +195,14 @@ Status TakeFailure(const Call& call, store::Connection& db, const ScrubNews& new
   entry.result = "error";
   entry.detail["why"] = why.substr(0, 1024);
   std::vector<std::string> gpus = news.gpus;
+  bool shared = false;
   if (!news.lease.empty()) {
     RINGFENCE_ASSIGN(model::Lease lease, LeaseOf(call, db, news.lease));
     if (lease.state != model::LeaseState::kScrubbing) {
       return {};
     }
     gpus = lease.gpus;
+    shared = lease.request.share.has_value();
     lease.reason = "not scrubbed: " + why.substr(0, 1024);
     RINGFENCE_TRY(
         lease::Step(lease, model::LeaseState::kQuarantined, call.core.Now(), lease.reason));
@@ -179,6 +211,13 @@ Status TakeFailure(const Call& call, store::Connection& db, const ScrubNews& new
   }
   for (const std::string& uuid : gpus) {
     RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
+    if (shared && gpu.state == model::GpuState::kShared && gpu.node == call.caller.principal) {
+      gpu.lease = news.lease;  // whose scrub an operator orders anew
+      lease::Quarantine(gpu, why);
+      RINGFENCE_TRY(store::PutGpu(db, gpu));
+      entry.gpus.push_back(uuid);
+      continue;
+    }
     if (gpu.node != call.caller.principal || gpu.lease != news.lease ||
         (gpu.state != model::GpuState::kDirty && gpu.state != model::GpuState::kLeased)) {
       continue;

@@ -10,6 +10,7 @@
 #include "gpu/readings.h"
 #include "lease/life.h"
 #include "server/routes.h"
+#include "server/shared_gpus.h"
 #include "server/telemetry_events.h"
 #include "store/telemetry_records.h"
 
@@ -29,6 +30,7 @@ struct Batch {
   std::string epoch;
   std::vector<Delivered> records;
   store::NodeTelemetry said;  // readings, and how the node is with them
+  std::vector<gpu::Reading> readings;
 };
 
 Result<Delivered> ReadDelivered(const Json& json, std::size_t index) {
@@ -62,6 +64,7 @@ Result<Batch> ReadBatch(const Json& body, const std::string& node, Timestamp now
   for (const Json* one : readings) {
     RINGFENCE_ASSIGN(const gpu::Reading reading, gpu::ReadingFromJson(*one, "readings[]"));
     kept.emplace_back(gpu::ReadingToJson(reading));
+    batch.readings.push_back(reading);
   }
   batch.said.readings = CanonicalJson(kept);
   RINGFENCE_TRY(reader.Finish());
@@ -79,11 +82,16 @@ void PutSaid(const Batch& batch, store::NodeTelemetry& known) {
 // Whose each GPU of a batch is.
 using Contexts = std::map<std::string, RecordContext, std::less<>>;
 
+// Of a GPU with several leases, a process is in one's box.
+std::string ContextKey(const TelemetryRecord& record) {
+  return record.kind == "process" ? record.gpu + " " + record.process.lease : record.gpu;
+}
+
 Result<Contexts> ContextsOf(store::Connection& db, const Batch& batch, const std::string& node,
                             Timestamp now) {
   Contexts contexts;
   for (const Delivered& one : batch.records) {
-    if (!one.record.has_value() || contexts.contains(one.record->gpu)) {
+    if (!one.record.has_value() || contexts.contains(ContextKey(*one.record))) {
       continue;
     }
     RecordContext context{node, {}, {}, {}, now};
@@ -95,7 +103,17 @@ Result<Contexts> ContextsOf(store::Connection& db, const Batch& batch, const std
       context.tenant = lease.request.tenant.text();
       context.principal = lease.principal;
     }
-    contexts.emplace(one.record->gpu, std::move(context));
+    if (gpu.has_value() && gpu->state == model::GpuState::kShared &&
+        one.record->kind == "process" && !one.record->process.lease.empty()) {
+      const auto lease = store::GetLease(db, one.record->process.lease);
+      if (lease.has_value() && lease->request.share.has_value() && lease->node == node &&
+          !lease->gpus.empty() && lease->gpus.front() == gpu->uuid) {
+        context.lease = lease->id;
+        context.tenant = lease->request.tenant.text();
+        context.principal = lease->principal;
+      }
+    }
+    contexts.emplace(ContextKey(*one.record), std::move(context));
   }
   return contexts;
 }
@@ -170,7 +188,7 @@ class Draft {
     } else if (one.record->kind == "fault") {
       faults_.push_back(&*one.record);
     }
-    Keep(*one.record, standing_.contexts.find(one.record->gpu)->second);
+    Keep(*one.record, standing_.contexts.find(ContextKey(*one.record))->second);
   }
 
   void Gap(std::int64_t dropped, const std::string& why) {
@@ -208,6 +226,16 @@ class FaultTaker {
   FaultTaker(const Call& call, store::Connection& db)
       : call_(call), db_(db), now_(call.core.Now()) {}
   const std::vector<std::string>& touched() const { return touched_; }
+
+  // Nothing but us holds a share to its cap where the driver has none.
+  Status EndBreach(Breach breach) {
+    audit::Entry entry =
+        call_.core.StepEntry(ActorOf(call_.caller), "lease.over_share", breach.lease);
+    entry.result = "error";
+    entry.detail["reason"] = breach.why;
+    RINGFENCE_TRY(Core::Record(db_, entry));
+    return EndLease(breach.lease, breach.why);
+  }
 
   // Out of use until an operator lets it back: `ringfence gpu scrub`.
   Status Take(const TelemetryRecord& record) {
@@ -254,7 +282,17 @@ class FaultTaker {
       RINGFENCE_TRY(Core::Record(db_, entry));
       return EndLease(lease, gpu.uuid + ": " + gpu.fault);
     }
-    return Core::Record(db_, entry);
+    RINGFENCE_TRY(Core::Record(db_, entry));
+    if (gpu.state != model::GpuState::kShared) {
+      return {};
+    }
+    RINGFENCE_ASSIGN(auto open, store::OpenLeasesOf(db_, gpu.node));
+    for (model::Lease& lease : open) {
+      if (lease.request.share.has_value() && lease.gpus.front() == gpu.uuid) {
+        RINGFENCE_TRY(EndLease(lease, gpu.uuid + ": " + gpu.fault));
+      }
+    }
+    return {};
   }
 
  private:
@@ -267,11 +305,7 @@ class FaultTaker {
     lease.end_requested = true;
     lease.reason = why.substr(0, 1024);
     if (lease.state == model::LeaseState::kPlaced) {  // no node has it yet: nothing was touched
-      for (const std::string& uuid : lease.gpus) {
-        RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db_, uuid));
-        lease::Free(gpu, gpu.last_receipt);
-        RINGFENCE_TRY(store::PutGpu(db_, gpu));
-      }
+      RINGFENCE_TRY(ReleaseUntouched(db_, lease));
       lease.outcome = "failed";
       lease.ended = now_;
       RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kClosed, now_, lease.reason));
@@ -329,6 +363,10 @@ Result<Taken> Store(const Call& call, const Batch& batch) {
     for (const TelemetryRecord* const fault : draft.faults()) {
       RINGFENCE_TRY(faults.Take(*fault));
     }
+    RINGFENCE_ASSIGN(const auto now_over, BreachesOf(db, node, batch.readings));
+    for (const Breach& breach : now_over) {
+      RINGFENCE_TRY(faults.EndBreach(breach));
+    }
     taken.touched = faults.touched();
     taken.known = draft.after();
     PutSaid(batch, taken.known);
@@ -344,7 +382,12 @@ Result<net::Response> TakeTelemetry(const Call& call) {
   RINGFENCE_ASSIGN(const Json body, BodyOf(call.request));
   RINGFENCE_ASSIGN(const Batch batch, ReadBatch(body, node, core.Now()));
   const auto before = core.telemetry().Get(node);
-  const bool only_readings = batch.records.empty() && before.has_value() &&
+  std::vector<Breach> breaches;
+  RINGFENCE_TRY(core.database().Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(breaches, BreachesOf(db, node, batch.readings));
+    return {};
+  }));
+  const bool only_readings = breaches.empty() && batch.records.empty() && before.has_value() &&
                              before->epoch == batch.epoch &&
                              core.Now() - before->stored < kWriteEvery;
   Taken taken;

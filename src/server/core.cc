@@ -7,6 +7,7 @@
 #include "lease/life.h"
 #include "os/log.h"
 #include "server/queue.h"
+#include "server/shared_gpus.h"
 #include "store/shared_records.h"
 
 namespace ringfence::server {
@@ -244,11 +245,7 @@ Status Sweep(Core& core) {
         return {};  // fetched meanwhile
       }
       // Its grant never left the server, so its GPUs were not touched and stay clean.
-      for (const std::string& uuid : lease.gpus) {
-        RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
-        lease::Free(gpu, gpu.last_receipt);
-        RINGFENCE_TRY(store::PutGpu(db, gpu));
-      }
+      RINGFENCE_TRY(ReleaseUntouched(db, lease));
       lease.outcome = "failed";
       lease.reason = "node " + lease.node + " did not fetch it in time";
       RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kClosed, core.Now(), lease.reason));

@@ -8,9 +8,11 @@
 #include "gpu/readings.h"
 #include "lease/life.h"
 #include "lease/placement.h"
+#include "lease/sharing.h"
 #include "policy/boundary.h"
 #include "server/proven.h"
 #include "server/routes.h"
+#include "server/shared_gpus.h"
 #include "store/proofs.h"
 #include "store/telemetry_records.h"
 #include "wire/node_json.h"
@@ -44,6 +46,9 @@ JsonObject ViewOf(const model::Node& node, std::size_t gpus, const Proven& prove
                   {"witnessed_size", static_cast<std::int64_t>(node.witnessed_size)}};
   if (proven.time.has_value()) {
     view["proof_time"] = FormatTime(*proven.time);
+  }
+  if (node.scrub_on_free.has_value()) {
+    view["scrub_on_free"] = *node.scrub_on_free;
   }
   return view;
 }
@@ -148,7 +153,9 @@ Status OrderScrub(const Call& call, store::Connection& db, model::Gpu& gpu) {
     return Error{Code::kFailedPrecondition,
                  gpu.uuid + " is " + std::string(Name(gpu.state)) +
                      ": only a quarantined or dirty GPU can be scrubbed by hand",
-                 gpu.state == model::GpuState::kLeased
+                 gpu.state == model::GpuState::kShared
+                     ? "end the leases that share it: `ringfence gpu show " + gpu.uuid + "`"
+                 : gpu.state == model::GpuState::kLeased
                      ? "end its lease: `ringfence lease end " + gpu.lease + "`"
                      : "a free GPU is clean already"};
   }
@@ -161,11 +168,7 @@ Status OrderScrub(const Call& call, store::Connection& db, model::Gpu& gpu) {
     if (lease.state == model::LeaseState::kQuarantined) {
       RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kScrubbing, now, why));
       RINGFENCE_TRY(store::UpdateLease(db, lease));
-      for (const std::string& uuid : lease.gpus) {
-        RINGFENCE_ASSIGN(model::Gpu sibling, store::GetGpu(db, uuid));
-        lease::Hold(sibling, lease);
-        RINGFENCE_TRY(store::PutGpu(db, sibling));
-      }
+      RINGFENCE_TRY(HoldGpus(db, lease));
       RINGFENCE_ASSIGN(gpu, store::GetGpu(db, gpu.uuid));
     }
   } else if (!gpu.is_slice() && gpu.mig == "on") {
@@ -209,6 +212,26 @@ Result<bool> HasHiddenSlice(const Call& call, store::Connection& db, const model
   });
 }
 
+// Who has shares of it, of those whom the caller may see; the others are counted.
+void AddShares(const Call& call, const model::Gpu& gpu, const std::vector<model::Lease>& open,
+               JsonObject& view) {
+  if (gpu.state != model::GpuState::kShared) {
+    return;
+  }
+  auto sharers = lease::SharersOf(gpu.uuid, open, lease::Sharers::kRunning);
+  std::uint64_t promised = 0;
+  for (const model::Lease* lease : sharers) {
+    promised += lease->request.share->memory_bytes;
+  }
+  const std::size_t all = sharers.size();
+  std::erase_if(sharers, [&](const model::Lease* lease) {
+    return !Decide(call, policy::Action::kLeaseRead, lease->request.tenant).allowed;
+  });
+  view["shares"] = SharesToJson(sharers);
+  view["shares_hidden"] = static_cast<std::int64_t>(all - sharers.size());
+  view["shared_bytes"] = static_cast<std::int64_t>(promised);
+}
+
 // What the GPU said last, as the node told it; absent when it said nothing.
 Status AddReading(const Call& call, store::Connection& db, const model::Gpu& gpu,
                   JsonObject& view) {
@@ -220,8 +243,10 @@ Status AddReading(const Call& call, store::Connection& db, const model::Gpu& gpu
     if (reading.uuid != gpu.uuid) {
       continue;
     }
-    RINGFENCE_ASSIGN(const bool hidden, HasHiddenSlice(call, db, gpu));
-    if (hidden || (gpu.lease.empty() && gpu.state == model::GpuState::kLeased)) {
+    RINGFENCE_ASSIGN(const bool hidden_slice, HasHiddenSlice(call, db, gpu));
+    const Json* const hidden = view.if_contains("shares_hidden");
+    if (hidden_slice || (gpu.lease.empty() && gpu.state == model::GpuState::kLeased) ||
+        (hidden != nullptr && hidden->as_int64() != 0)) {
       break;  // how busy another tenant's GPU is tells what it does there
     }
     view["reading"] = gpu::ReadingToJson(reading);
@@ -242,6 +267,8 @@ void GetGpu(const Call& call, const net::Responder& responder) {
       RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, call.params.find("gpu")->second));
       HideLease(call, gpu);
       view = ViewOf(gpu);
+      RINGFENCE_ASSIGN(const auto open, store::OpenLeasesOf(db, gpu.node));
+      AddShares(call, gpu, open, view);
       return AddReading(call, db, gpu, view);
     }));
     return net::Response::OfJson(200, view);
@@ -349,8 +376,14 @@ void GetNode(const Call& call, const net::Responder& responder) {
 void ListGpus(const Call& call, const net::Responder& responder) {
   Answer(responder, [&]() -> Result<net::Response> {
     std::vector<model::Gpu> gpus;
+    std::vector<model::Lease> open;
     RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
       RINGFENCE_ASSIGN(gpus, store::ListGpus(db));
+      if (std::any_of(gpus.begin(), gpus.end(), [](const model::Gpu& gpu) {
+            return gpu.state == model::GpuState::kShared;
+          })) {
+        RINGFENCE_ASSIGN(open, store::OpenLeases(db));
+      }
       return {};
     }));
     for (model::Gpu& gpu : gpus) {
@@ -363,7 +396,11 @@ void ListGpus(const Call& call, const net::Responder& responder) {
     };
     std::sort(gpus.begin(), gpus.end(),
               [&](const model::Gpu& a, const model::Gpu& b) { return key_of(a) < key_of(b); });
-    return PageThrough(call, gpus, key_of, [](const model::Gpu& gpu) { return ViewOf(gpu); });
+    return PageThrough(call, gpus, key_of, [&](const model::Gpu& gpu) {
+      JsonObject view = ViewOf(gpu);
+      AddShares(call, gpu, open, view);
+      return view;
+    });
   });
 }
 

@@ -11,6 +11,7 @@
 #include "server/placing.h"
 #include "server/queue.h"
 #include "server/routes.h"
+#include "server/shared_gpus.h"
 #include "store/queue_records.h"
 #include "wire/lease_json.h"
 
@@ -149,6 +150,10 @@ Status Admit(const Call& call, store::Connection& db, model::Lease& lease,
     requested.detail["runtime"] = std::string(Name(lease.request.runtime));
   }
   requested.detail["timeout_ms"] = lease.request.timeout.count();
+  if (lease.request.share.has_value()) {
+    requested.detail["share"] = std::string(Name(lease.request.share->isolation));
+    requested.detail["share_bytes"] = static_cast<std::int64_t>(lease.request.share->memory_bytes);
+  }
   if (!lease.image.empty()) {
     requested.detail["image"] = lease.image;
   }
@@ -310,11 +315,7 @@ Result<net::Response> End(const Call& call) {
       RINGFENCE_TRY(LeaveQueue(call.core, db, lease, why + " while it waited"));
     } else if (lease.state == model::LeaseState::kPlaced) {
       // Not handed to a node yet: its GPUs were not touched.
-      for (const std::string& uuid : lease.gpus) {
-        RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
-        lease::Free(gpu, gpu.last_receipt);
-        RINGFENCE_TRY(store::PutGpu(db, gpu));
-      }
+      RINGFENCE_TRY(ReleaseUntouched(db, lease));
       lease.outcome = "failed";
       lease.reason = why + " before it started";
       lease.ended = core.Now();

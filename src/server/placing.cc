@@ -7,8 +7,10 @@
 #include "image/reference.h"
 #include "lease/life.h"
 #include "lease/neighbours.h"
+#include "lease/sharing.h"
 #include "lease/slice_placement.h"
 #include "server/proven.h"
+#include "server/shared_gpus.h"
 #include "store/mig_orders.h"
 #include "store/proofs.h"
 
@@ -156,6 +158,20 @@ Status LeaveOutCut(store::Connection& db, lease::Fleet& fleet) {
   return {};
 }
 
+// Nodes where `ringfence prove` saw what is between time slices leak, and when.
+Result<std::map<std::string, std::string>> TimeLeaks(store::Connection& db,
+                                                     const std::vector<model::Node>& nodes) {
+  std::map<std::string, std::string> leaks;
+  for (const model::Node& node : nodes) {
+    RINGFENCE_ASSIGN(const JsonObject document, store::GetProofs(db, node.name));
+    if (const std::string time = LeakTimeOf(document, model::IsolationClass::kTime);
+        !time.empty()) {
+      leaks.emplace(node.name, time);
+    }
+  }
+  return leaks;
+}
+
 }  // namespace
 
 Result<lease::Placement> PlaceInside(Core& core, store::Connection& db,
@@ -186,6 +202,10 @@ Result<lease::Placement> PlaceInside(Core& core, store::Connection& db,
     }
   }
   fleet.earliest_release = lease::EarliestRelease(open);
+  if (request.share.has_value()) {
+    RINGFENCE_ASSIGN(const auto leaks, TimeLeaks(db, fleet.nodes));
+    return lease::PlaceShare(request, fleet, {*policy, open, leaks});
+  }
   if (!lease::WantsSlice(request)) {
     return lease::Place(request.gpus, fleet);
   }
@@ -205,10 +225,9 @@ Status HoldPlace(Core& core, store::Connection& db, model::Lease& lease,
   lease.gpus = placement.gpus;
   lease.simulated = placement.simulated;
   RINGFENCE_TRY(lease::Step(lease, model::LeaseState::kPlaced, now, "on node " + lease.node));
-  for (const std::string& uuid : lease.gpus) {
-    RINGFENCE_ASSIGN(model::Gpu gpu, store::GetGpu(db, uuid));
-    lease::Hold(gpu, lease);
-    RINGFENCE_TRY(store::PutGpu(db, gpu));
+  RINGFENCE_TRY(HoldGpus(db, lease));
+  if (!lease.request.share.has_value() && !lease.gpus.empty()) {
+    RINGFENCE_ASSIGN(const model::Gpu gpu, store::GetGpu(db, lease.gpus.front()));
     if (gpu.is_slice()) {
       RINGFENCE_ASSIGN(const auto gpus, store::GpusOf(db, gpu.node));
       lease.slice = {gpu.parent, gpu.profile, gpu.memory_bytes, lease::MillisOf(gpu, gpus)};

@@ -53,4 +53,11 @@ Proven ProvenOf(const JsonObject& document) {
   return proven;
 }
 
+std::string LeakTimeOf(const JsonObject& document, model::IsolationClass isolation) {
+  const JsonObject* const classes = ObjectAt(document, "classes");
+  const JsonObject* const sum =
+      classes == nullptr ? nullptr : ObjectAt(*classes, std::string(Name(isolation)).c_str());
+  return sum != nullptr && TextAt(*sum, "grade") == "leaked" ? TextAt(document, "time") : "";
+}
+
 }  // namespace ringfence::server

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/time.h"
+#include "model/isolation.h"
 
 namespace ringfence::server {
 
@@ -17,5 +18,8 @@ struct Proven {
 
 // Of whole GPUs, from the document of a node (store/proofs.h).
 Proven ProvenOf(const JsonObject& document);
+
+// When an attack on a class was last judged, if one of those on record got through; else "".
+std::string LeakTimeOf(const JsonObject& document, model::IsolationClass isolation);
 
 }  // namespace ringfence::server

@@ -349,7 +349,8 @@ void GetStatus(const Call& call, const net::Responder& responder) {
             {"gpus",
              JsonObject{{"total", glance.gpus.size()},
                         {"free", CountState(glance, model::GpuState::kFree)},
-                        {"leased", CountState(glance, model::GpuState::kLeased)},
+                        {"leased", CountState(glance, model::GpuState::kLeased) +
+                                       CountState(glance, model::GpuState::kShared)},
                         {"dirty", CountState(glance, model::GpuState::kDirty)},
                         {"quarantined", CountState(glance, model::GpuState::kQuarantined)}}},
             {"leases", JsonObject{{"open", glance.leases.size()}, {"active", CountActive(glance)}}},

@@ -125,6 +125,38 @@ Result<std::optional<model::ProbeRequest>> ReadProbe(JsonReader& reader) {
   return std::optional<model::ProbeRequest>(std::move(probe));
 }
 
+Result<std::optional<model::ShareRequest>> ReadShare(JsonReader& reader) {
+  if (!reader.Has("share")) {
+    return std::optional<model::ShareRequest>();
+  }
+  RINGFENCE_ASSIGN(const Json* const json, reader.Any("share"));
+  RINGFENCE_ASSIGN(JsonReader fields, JsonReader::Open(*json, reader.Path("share")));
+  model::ShareRequest share;
+  RINGFENCE_ASSIGN(const std::string isolation, fields.String("class", 40));
+  const auto parsed = model::ParseIsolationClass(isolation);
+  if (!parsed.has_value()) {
+    return Error{Code::kInvalidArgument,
+                 fields.Path("class") + " is no class of shares: \"" + isolation + "\"",
+                 "ask for time or mps", fields.Path("class")};
+  }
+  share.isolation = *parsed;
+  RINGFENCE_ASSIGN(const auto memory, fields.Int("memory_bytes", 0, kIntegerMost));
+  share.memory_bytes = static_cast<std::uint64_t>(memory);
+  RINGFENCE_ASSIGN(const auto threads, fields.IntOr("threads_percent", 0, 0, kUint32Most));
+  share.threads_percent = static_cast<std::uint32_t>(threads);
+  RINGFENCE_TRY(fields.Finish());
+  return std::optional<model::ShareRequest>(share);
+}
+
+JsonObject ShareToJson(const model::ShareRequest& share) {
+  JsonObject object{{"class", std::string(Name(share.isolation))},
+                    {"memory_bytes", static_cast<std::int64_t>(share.memory_bytes)}};
+  if (share.threads_percent != 0) {
+    object["threads_percent"] = static_cast<std::int64_t>(share.threads_percent);
+  }
+  return object;
+}
+
 Result<Timestamp> ReadTime(JsonReader& reader, std::string_view name) {
   RINGFENCE_ASSIGN(const std::string text, reader.String(name, 40));
   Result<Timestamp> time = ParseTime(text);
@@ -304,6 +336,7 @@ Result<model::LeaseRequest> LeaseRequestFromJson(const Json& json, const std::st
   request.wait = Milliseconds(wait);
   RINGFENCE_ASSIGN(request.attended, reader.BoolOr("attended", false));
   RINGFENCE_ASSIGN(request.box, ReadBox(reader));
+  RINGFENCE_ASSIGN(request.share, ReadShare(reader));
   RINGFENCE_TRY(reader.Finish());
   RINGFENCE_TRY(request.Validate());
   return request;
@@ -337,6 +370,9 @@ JsonObject LeaseRequestToJson(const model::LeaseRequest& request) {
     object["attended"] = request.attended;
   }
   AddBox(request.box, object);
+  if (request.share.has_value()) {
+    object["share"] = ShareToJson(*request.share);
+  }
   if (request.probe.has_value()) {
     object["probe"] = JsonObject{{"node", request.probe->node},
                                  {"name", request.probe->name},

@@ -50,23 +50,27 @@ Result<std::vector<model::NodeImage>> NodeImagesFromJson(JsonReader& reader) {
 }
 
 JsonObject NodeToJson(const model::Node& node) {
-  return {{"name", node.name},
-          {"joined", FormatTime(node.joined)},
-          {"last_seen", FormatTime(node.last_seen)},
-          {"version", node.version},
-          {"missing", ToArray(node.missing)},
-          {"simulated", node.simulated},
-          {"driver_version", node.driver_version},
-          {"kernel_driver", node.kernel_driver},
-          {"library_digest", node.library_digest},
-          {"certificate_fingerprint", node.certificate_fingerprint},
-          {"certificate_previous", node.certificate_previous},
-          {"certificate_expires", FormatTime(node.certificate_expires)},
-          {"receipt_key", node.receipt_key},
-          {"witness_vkey", node.witness_vkey},
-          {"witnessed_size", static_cast<std::int64_t>(node.witnessed_size)},
-          {"images", NodeImagesToJson(node.images)},
-          {"witness_refusal", node.witness_refusal}};
+  JsonObject json{{"name", node.name},
+                  {"joined", FormatTime(node.joined)},
+                  {"last_seen", FormatTime(node.last_seen)},
+                  {"version", node.version},
+                  {"missing", ToArray(node.missing)},
+                  {"simulated", node.simulated},
+                  {"driver_version", node.driver_version},
+                  {"kernel_driver", node.kernel_driver},
+                  {"library_digest", node.library_digest},
+                  {"certificate_fingerprint", node.certificate_fingerprint},
+                  {"certificate_previous", node.certificate_previous},
+                  {"certificate_expires", FormatTime(node.certificate_expires)},
+                  {"receipt_key", node.receipt_key},
+                  {"witness_vkey", node.witness_vkey},
+                  {"witnessed_size", static_cast<std::int64_t>(node.witnessed_size)},
+                  {"images", NodeImagesToJson(node.images)},
+                  {"witness_refusal", node.witness_refusal}};
+  if (node.scrub_on_free.has_value()) {
+    json["scrub_on_free"] = *node.scrub_on_free;
+  }
+  return json;
 }
 
 Result<model::Node> NodeFromJson(const Json& json) {
@@ -81,6 +85,9 @@ Result<model::Node> NodeFromJson(const Json& json) {
   RINGFENCE_ASSIGN(node.driver_version, reader.String("driver_version"));
   RINGFENCE_ASSIGN(node.kernel_driver, reader.String("kernel_driver"));
   RINGFENCE_ASSIGN(node.library_digest, reader.String("library_digest"));
+  if (reader.Has("scrub_on_free")) {
+    RINGFENCE_ASSIGN(node.scrub_on_free, reader.Bool("scrub_on_free"));
+  }
   RINGFENCE_ASSIGN(node.certificate_fingerprint, reader.String("certificate_fingerprint"));
   RINGFENCE_ASSIGN(node.certificate_previous, reader.String("certificate_previous"));
   RINGFENCE_ASSIGN(node.certificate_expires, TimeAt(reader, "certificate_expires"));
