@@ -157,12 +157,10 @@ class AmdReader {
     RINGFENCE_ASSIGN(gpu_.memory_used_bytes,
                      Bytes("amdsmi_get_gpu_memory_usage", api_.amdsmi_get_gpu_memory_usage));
     RINGFENCE_TRY(ReadEcc());
-    RINGFENCE_ASSIGN(
-        gpu_.compute_partition,
-        Partition("amdsmi_get_gpu_compute_partition", api_.amdsmi_get_gpu_compute_partition));
-    RINGFENCE_ASSIGN(
-        gpu_.memory_partition,
-        Partition("amdsmi_get_gpu_memory_partition", api_.amdsmi_get_gpu_memory_partition));
+    RINGFENCE_ASSIGN(gpu_.compute_partition, Partition("amdsmi_get_gpu_compute_partition",
+                                                       api_.amdsmi_get_gpu_compute_partition));
+    RINGFENCE_ASSIGN(gpu_.memory_partition, Partition("amdsmi_get_gpu_memory_partition",
+                                                      api_.amdsmi_get_gpu_memory_partition));
     return std::move(gpu_);
   }
 
@@ -186,11 +184,10 @@ class AmdReader {
 
   std::string AddressText() const {
     std::array<char, 32> text{};
-    (void)std::snprintf(text.data(), text.size(), "%08X:%02X:%02X.%X",
-                        static_cast<unsigned>(address_ >> 16U),
-                        static_cast<unsigned>(address_ >> 8U) & 0xffU,
-                        static_cast<unsigned>(address_ >> 3U) & 0x1fU,
-                        static_cast<unsigned>(address_) & 7U);
+    (void)std::snprintf(
+        text.data(), text.size(), "%08X:%02X:%02X.%X", static_cast<unsigned>(address_ >> 16U),
+        static_cast<unsigned>(address_ >> 8U) & 0xffU,
+        static_cast<unsigned>(address_ >> 3U) & 0x1fU, static_cast<unsigned>(address_) & 7U);
     return text.data();
   }
 
@@ -213,8 +210,8 @@ class AmdReader {
   }
 
   // Empty where the card cannot be partitioned.
-  Result<std::string> Partition(const char* function, Return (*call)(amdsmi::Processor, char*,
-                                                                     std::uint32_t)) const {
+  Result<std::string> Partition(const char* function,
+                                Return (*call)(amdsmi::Processor, char*, std::uint32_t)) const {
     std::array<char, amdsmi::kPartitionBytes + 1> text{};
     const Return code = call(processor_, text.data(), amdsmi::kPartitionBytes);
     if (Unsupported(code)) {

@@ -37,26 +37,24 @@ using Processor = void*;
 using Bdf = std::uint64_t;
 
 // NOLINTBEGIN(cppcoreguidelines-macro-usage)
-#define RINGFENCE_AMDSMI_FUNCTIONS(X)                                                            \
-  X(amdsmi_init, (std::uint64_t flags))                                                          \
-  X(amdsmi_shut_down, ())                                                                        \
-  X(amdsmi_status_code_to_string, (amdsmi::Return code, const char** text))                      \
-  X(amdsmi_get_socket_handles, (std::uint32_t * count, amdsmi::Socket * sockets))                \
-  X(amdsmi_get_processor_handles,                                                                \
-    (amdsmi::Socket socket, std::uint32_t * count, amdsmi::Processor * processors))              \
-  X(amdsmi_get_processor_type, (amdsmi::Processor processor, std::uint32_t * type))              \
-  X(amdsmi_get_gpu_device_bdf, (amdsmi::Processor processor, amdsmi::Bdf * address))             \
-  X(amdsmi_get_gpu_device_uuid,                                                                  \
-    (amdsmi::Processor processor, unsigned int* bytes, char* text))                              \
-  X(amdsmi_get_gpu_memory_total,                                                                 \
-    (amdsmi::Processor processor, std::uint32_t type, std::uint64_t* bytes))                     \
-  X(amdsmi_get_gpu_memory_usage,                                                                 \
-    (amdsmi::Processor processor, std::uint32_t type, std::uint64_t* bytes))                     \
-  X(amdsmi_get_gpu_ecc_enabled, (amdsmi::Processor processor, std::uint64_t* blocks))            \
-  X(amdsmi_get_gpu_compute_partition,                                                            \
-    (amdsmi::Processor processor, char* text, std::uint32_t bytes))                              \
-  X(amdsmi_get_gpu_memory_partition,                                                             \
-    (amdsmi::Processor processor, char* text, std::uint32_t bytes))
+#define RINGFENCE_AMDSMI_FUNCTIONS(X)                                                           \
+  X(amdsmi_init, (std::uint64_t flags))                                                         \
+  X(amdsmi_shut_down, ())                                                                       \
+  X(amdsmi_status_code_to_string, (amdsmi::Return code, const char** text))                     \
+  X(amdsmi_get_socket_handles, (std::uint32_t* count, amdsmi::Socket* sockets))                 \
+  X(amdsmi_get_processor_handles,                                                               \
+    (amdsmi::Socket socket, std::uint32_t* count, amdsmi::Processor* processors))               \
+  X(amdsmi_get_processor_type, (amdsmi::Processor processor, std::uint32_t* type))              \
+  X(amdsmi_get_gpu_device_bdf, (amdsmi::Processor processor, amdsmi::Bdf * address))            \
+  X(amdsmi_get_gpu_device_uuid, (amdsmi::Processor processor, unsigned int* bytes, char* text)) \
+  X(amdsmi_get_gpu_memory_total,                                                                \
+    (amdsmi::Processor processor, std::uint32_t type, std::uint64_t* bytes))                    \
+  X(amdsmi_get_gpu_memory_usage,                                                                \
+    (amdsmi::Processor processor, std::uint32_t type, std::uint64_t* bytes))                    \
+  X(amdsmi_get_gpu_ecc_enabled, (amdsmi::Processor processor, std::uint64_t* blocks))           \
+  X(amdsmi_get_gpu_compute_partition,                                                           \
+    (amdsmi::Processor processor, char* text, std::uint32_t bytes))                             \
+  X(amdsmi_get_gpu_memory_partition, (amdsmi::Processor processor, char* text, std::uint32_t bytes))
 // NOLINTEND(cppcoreguidelines-macro-usage)
 
 // The functions of one opened library; a pointer is null where the library does not export it.

@@ -34,9 +34,9 @@ struct ShareSurroundings {
 };
 
 // A GPU that is shared already, of one class, with neighbours that policy lets be that near, and
-// with room for the cap; else a free one. MPS is for one tenant alone. Errors: kInvalidArgument when
-// no GPU is so large, kFailedPrecondition when no node can share its GPUs, kUnavailable when it must
-// wait; each says what stands in the way.
+// with room for the cap; else a free one. MPS is for one tenant alone. Errors: kInvalidArgument
+// when no GPU is so large, kFailedPrecondition when no node can share its GPUs, kUnavailable when
+// it must wait; each says what stands in the way.
 Result<Placement> PlaceShare(const model::LeaseRequest& request, const Fleet& fleet,
                              const ShareSurroundings& around);
 

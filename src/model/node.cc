@@ -7,9 +7,9 @@ namespace ringfence::model {
 namespace {
 
 constexpr std::pair<GpuState, std::string_view> kGpuStates[] = {
-    {GpuState::kFree, "free"},   {GpuState::kLeased, "leased"},
-    {GpuState::kDirty, "dirty"}, {GpuState::kQuarantined, "quarantined"},
-    {GpuState::kLost, "lost"},   {GpuState::kCut, "cut"},
+    {GpuState::kFree, "free"},     {GpuState::kLeased, "leased"},
+    {GpuState::kDirty, "dirty"},   {GpuState::kQuarantined, "quarantined"},
+    {GpuState::kLost, "lost"},     {GpuState::kCut, "cut"},
     {GpuState::kShared, "shared"},
 };
 
