@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from conftest import children_of, start, wait_until
+from conftest import Api, children_of, start, wait_until
 
 GPU = "GPU-11111111-2222-4333-8444-555555555555"
 VISION, SPEECH, OTHER = "acme/research/vision", "acme/research/speech", "globex/trading/pricing"
@@ -50,8 +50,8 @@ def world():
 
 def hold(world, tenant, mib, use, seconds="300"):
     """A job with a share that allocates `use` MiB; comes back once it runs."""
-    lease = world.json("run", "-t", tenant, "--share", "time", "--gpu-memory", f"{mib}MiB", "--detach", "--",
-                       "python3", "-c", JOB, use, seconds)["id"]
+    lease = world.ok("run", "-t", tenant, "--share", "time", "--gpu-memory", f"{mib}MiB", "--detach", "--",
+                       "python3", "-c", JOB, use, seconds).strip()
     wait_until(lambda: show(world, lease)["state"] not in ("placed", "preparing"), "the job")
     return lease
 
@@ -131,13 +131,18 @@ def test_a_job_above_its_share_is_ended(world):
 
 def test_bad_requests_say_what_is_wrong(world):
     for words, said in ((("--share", "time"), "--gpu-memory"),
+                        (("--share", "mps", "--gpu-memory", "4MiB"), "none of time"),
                         (("--share", "time", "--gpu-memory", "4MiB", "--profile", "1g.18gb"), "MIG slice"),
-                        (("--share", "gpu", "--gpu-memory", "4MiB"), "time or mps"),
                         (("--share", "time", "--gpu-memory", "4MiB", "--gpus", "2"), "one GPU"),
-                        (("--share", "time", "--gpu-memory", "4GiB"), "62 MiB"),
-                        (("--share", "mps", "--gpu-memory", "4MiB"), "not offered yet")):
+                        (("--share", "time", "--gpu-memory", "4GiB"), "62 MiB")):
         done = world("run", "-t", VISION, *words, "--", "true")
         assert done.returncode != 0 and said in done.stderr, (words, done.stderr)
+    for share, said in (({"class": "mps", "memory_bytes": 4 << 20}, "not offered yet"),
+                        ({"class": "gpu", "memory_bytes": 4 << 20}, "time or mps"),
+                        ({"class": "time"}, "share.memory_bytes")):
+        status, _, body = Api(world)("POST", "/v1/leases", {"tenant": VISION, "command": ["true"], "share": share},
+                                     {"Idempotency-Key": os.urandom(16).hex()})
+        assert status >= 400 and said in body.decode(), body
 
 
 def is_agent(pid):
