@@ -122,7 +122,8 @@ Result<Records> Records::Open(const std::string& folder, const std::string& boot
   RINGFENCE_TRY(os::MakeDirs(folder + "/incidents", 0700));
   RINGFENCE_ASSIGN(const auto names, os::ListDir(folder));
   for (const std::string& name : names) {
-    if (name.starts_with("state.json.new.") || name.starts_with("mig.json.new.")) {  // of a jailer that died while it wrote
+    if (name.starts_with("state.json.new.") ||
+        name.starts_with("mig.json.new.")) {  // of a jailer that died while it wrote
       RINGFENCE_TRY(os::RemoveFile(folder + "/" + name));
     }
   }
