@@ -46,4 +46,10 @@ inline std::string OneSmallGpu(const std::string& more = {}) {
 }
 inline constexpr const char* kSmallUuid = "GPU-0a0b0c0d-0000-4000-8000-000000000001";
 
+// A GPU on which NVML makes one compute instance in a process's life, and then no other.
+inline std::string OneComputeInstanceOnly() {
+  return R"({"gpus":[{"nvml_fail":{"nvmlGpuInstanceCreateComputeInstance":)"
+         R"({"result":999,"after":1}}}]})";
+}
+
 }  // namespace ringfence::gpu

@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "gpu/simulated_test_root.h"
 #include "isolate/jailer_protocol.h"
 #include "isolate/mig_order.h"
 #include "jailer/harness_test.h"
@@ -152,15 +153,13 @@ TEST_F(MigTest, KilledAtAnyMomentTheNextOneBringsItToItsEnd) {
 
 class MigFailsTest : public MigTest {
  protected:
-  std::string Scenario() override {
-    return R"({"gpus":[{"nvml_fail":{"nvmlGpuInstanceCreateComputeInstance":{"result":999,"after":1}}}]})";
-  }
+  std::string Scenario() override { return gpu::OneComputeInstanceOnly(); }
 };
 
 TEST_F(MigFailsTest, WhatFailsHalfWayIsPutBackWithTheReason) {
   StartWithGpu();
   const isolate::MigReport report = Obey("on 1g.18gb x3", 1);
-  EXPECT_NE(report.reason.find("nvmlGpuInstanceCreateComputeInstance"), std::string::npos)
+  EXPECT_NE(report.reason.find("CreateComputeInstance: Unknown Error (999)"), std::string::npos)
       << report.reason;
   EXPECT_NE(report.reason.find("what was there before is there again"), std::string::npos);
   EXPECT_EQ(Now(report), "off");
