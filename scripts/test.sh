@@ -12,7 +12,7 @@ results=$build/results
 
 expected=()
 # A worker is confined so closely that a sanitizer's runtime cannot start in it.
-with_a_worker='^jailer/(AttackTest\.(OnlyTheLeased|WhatAJobLeaves)|CrashTest\.TheNextJailer|RefusalTest\.(ALeaseStartsOnce|NoReceipt|CleanGpus)|UnprivilegedTest\.Runs|HeldLeasesTest|NoCdiTest|ImageBoxTest)'
+with_a_worker='^jailer/(AttackTest\.(OnlyTheLeased|WhatAJobLeaves)|CrashTest\.TheNextJailer|RefusalTest\.(ALeaseStartsOnce|NoReceipt|CleanGpus)|UnprivilegedTest\.Runs|HeldLeasesTest|NoCdiTest|ImageBoxTest|MigTest|MigFailsTest)'
 
 # unit_tests PRESET [CTEST-OPTION...]: runs what ctest knows. A failure is counted from the results,
 # so that the other tests run all the same.

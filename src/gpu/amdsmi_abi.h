@@ -2,8 +2,8 @@
 
 // The part of AMD SMI's binary interface that we call and that sim/ answers: our own declarations,
 // as in nvml_abi.h. Most of AMD SMI's structs grow from one ROCm release to the next, so only
-// functions are here whose arguments have been the same from ROCm 6.0 on; what else an inventory
-// says comes from the kernel (gpu/amd_sysfs.h). Never run on hardware.
+// functions are here whose arguments were the same in the releases of ROCm 6 and 7 that were looked
+// at; what else an inventory says comes from the kernel (gpu/amd_sysfs.h). Never run on hardware.
 
 #include <cstdint>
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // The part of HIP's binary interface that we call and that sim/ answers: our own declarations, as
-// in cuda_abi.h. Functions whose arguments are the same in HIP 5, 6 and 7; attributes are not here,
-// as their numbers changed. Never run on hardware.
+// in cuda_abi.h. Functions whose arguments have not changed in the releases that were looked at;
+// attributes are not here, as their numbers changed. Never run on hardware.
 
 #include <cstddef>
 

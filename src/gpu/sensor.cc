@@ -31,7 +31,7 @@ constexpr double kKbPerMib = 1048.576;
 // NVML and the kernel's log tell of the same XID within this time.
 constexpr std::chrono::seconds kSameXid{2};
 constexpr Milliseconds kLogLook{200};
-constexpr std::chrono::seconds kEnergyEvery{20};
+constexpr std::chrono::seconds kEnergyEvery{60};
 
 struct Nvml {
   Library library;
@@ -209,7 +209,7 @@ class Card {
       Take<unsigned>(reading, Signal::kPcieRx, "nvmlDeviceGetPcieThroughput",
                      more.nvmlDeviceGetPcieThroughput, static_cast<int>(nvml::kPcieRx));
     }
-    if (more.nvmlDeviceGetFieldValues == nullptr || !gone_.empty()) {
+    if (more.nvmlDeviceGetFieldValues == nullptr || no_links_ || !gone_.empty()) {
       return;
     }
     std::array<nvml::FieldValue, 2> fields{};
@@ -219,6 +219,7 @@ class Card {
     if (!Ok("nvmlDeviceGetFieldValues", more.nvmlDeviceGetFieldValues(device_, 2, fields.data()))) {
       return;
     }
+    no_links_ = fields[0].result == nvml::kNotSupported && fields[1].result == nvml::kNotSupported;
     for (const auto& [signal, field] :
          {std::pair(Signal::kNvlinkTx, fields[0]), std::pair(Signal::kNvlinkRx, fields[1])}) {
       if (field.result == nvml::kSuccess) {
@@ -298,7 +299,8 @@ class Card {
   const std::string uuid_;
   std::string pci_address_;
   bool gpm_ = false;
-  bool sampled_ = false;  // samples_[1] holds one
+  bool no_links_ = false;  // a card without NVLink does not grow one
+  bool sampled_ = false;   // samples_[1] holds one
   std::array<nvml::GpmSample, 2> samples_ = {nullptr, nullptr};
   std::unique_ptr<nvml::GpmMetrics> metrics_;
   std::optional<std::int64_t> energy_;
