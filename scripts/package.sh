@@ -31,7 +31,7 @@ put_programs() {
               ringfence-hook ringfence-resolve; do
     put 0755 "$build/$name" "/usr/lib/ringfence/$name"
   done
-  for name in libnvidia-ml.so.1 libcuda.so.1; do
+  for name in libnvidia-ml.so.1 libcuda.so.1 libamd_smi.so libamdhip64.so; do
     put 0644 "$build/sim/lib/$name" "/usr/lib/ringfence/sim/lib/$name"
   done
   find "$root/usr/bin" "$root/usr/lib/ringfence" -type f \
