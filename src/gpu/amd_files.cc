@@ -11,8 +11,6 @@
 namespace ringfence::gpu {
 namespace {
 
-constexpr std::size_t kLibrariesMax = 256;
-
 // ROCm's libraries that a HIP program cannot bring along, as they belong to the kernel's driver.
 bool IsRocmLibrary(std::string_view name) {
   constexpr std::array<std::string_view, 8> kStarts = {
@@ -28,22 +26,7 @@ Status AddLibraries(DriverFiles& files, const std::string& driver_root) {
     if (LibraryFile(folder, kHipName).empty()) {
       continue;
     }
-    RINGFENCE_ASSIGN(const std::vector<std::string> names, os::ListDir(folder));
-    for (const std::string& name : names) {
-      const Result<std::string> real = IsRocmLibrary(name)
-                                           ? os::AbsolutePath(folder + "/" + name)
-                                           : Result<std::string>(Error{Code::kNotFound, {}});
-      if (!real.has_value()) {
-        continue;
-      }
-      if (files.mounts.size() >= kLibrariesMax) {
-        return Error{Code::kExhausted, folder + " holds more than " +
-                                           std::to_string(kLibrariesMax) + " driver libraries"};
-      }
-      files.mounts.push_back({*real, std::string(kBoxDriverRoot) + "/lib/" + name, false, false});
-    }
-    files.library_folders.push_back(std::string(kBoxDriverRoot) + "/lib");
-    return {};
+    return MountLibraries(files, folder, IsRocmLibrary);
   }
   return Error{Code::kNotFound,
                std::string("no folder beneath driver root ") + driver_root + " holds " + kHipName,

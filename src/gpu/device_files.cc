@@ -104,25 +104,7 @@ Status AddLibraries(DriverFiles& files, const std::string& driver_root) {
     if (!os::Exists(folder + "/" + kCudaName) || !os::Exists(folder + "/" + kNvmlName)) {
       continue;
     }
-    RINGFENCE_ASSIGN(const std::vector<std::string> names, os::ListDir(folder));
-    for (const std::string& name : names) {
-      if (!IsDriverLibrary(name)) {
-        continue;
-      }
-      // Links are resolved here: in the box their targets would lie elsewhere. One that leads
-      // nowhere is of no use there either.
-      const Result<std::string> real = os::AbsolutePath(folder + "/" + name);
-      if (!real.has_value()) {
-        continue;
-      }
-      if (files.mounts.size() >= kLibrariesMax) {
-        return Error{Code::kExhausted, folder + " holds more than " +
-                                           std::to_string(kLibrariesMax) + " driver libraries"};
-      }
-      files.mounts.push_back({*real, std::string(kBoxDriverRoot) + "/lib/" + name, false, false});
-    }
-    files.library_folders.push_back(std::string(kBoxDriverRoot) + "/lib");
-    return {};
+    return MountLibraries(files, folder, IsDriverLibrary);
   }
   return Error{Code::kNotFound,
                std::string("no folder beneath driver root ") + driver_root + " holds both " +
@@ -172,6 +154,29 @@ Status AddSimulated(DriverFiles& files, const std::string& root,
 }
 
 }  // namespace
+
+Status MountLibraries(DriverFiles& files, const std::string& folder,
+                      bool (*wanted)(std::string_view name)) {
+  RINGFENCE_ASSIGN(const std::vector<std::string> names, os::ListDir(folder));
+  for (const std::string& name : names) {
+    if (!wanted(name)) {
+      continue;
+    }
+    // Links are resolved here: in the box their targets would lie elsewhere. One that leads
+    // nowhere is of no use there either.
+    const Result<std::string> real = os::AbsolutePath(folder + "/" + name);
+    if (!real.has_value()) {
+      continue;
+    }
+    if (files.mounts.size() >= kLibrariesMax) {
+      return Error{Code::kExhausted, folder + " holds more than " + std::to_string(kLibrariesMax) +
+                                         " driver libraries"};
+    }
+    files.mounts.push_back({*real, std::string(kBoxDriverRoot) + "/lib/" + name, false, false});
+  }
+  files.library_folders.push_back(std::string(kBoxDriverRoot) + "/lib");
+  return {};
+}
 
 Result<std::uint32_t> DriverMajor(const std::string& driver_root, std::string_view driver) {
   return MajorOf(KernelFile(driver_root, "proc/devices"), driver);

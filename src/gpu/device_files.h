@@ -61,6 +61,9 @@ Result<std::vector<DeviceNode>> NodesOf(const std::string& driver_root,
 Result<std::uint32_t> CapMinor(const std::string& driver_root, const std::string& capability);
 // The node of that capability.
 Result<DeviceNode> CapNode(const std::string& driver_root, const std::string& capability);
+// Puts those libraries of a folder into the box whose names are wanted.
+Status MountLibraries(DriverFiles& files, const std::string& folder,
+                      bool (*wanted)(std::string_view name));
 // A GPU's node and those that every use of the driver needs; for a slice also its two capabilities,
 // and no other's.
 Result<DriverFiles> FilesFor(const std::string& driver_root, const std::vector<WantedGpu>& gpus);

@@ -193,8 +193,11 @@ Status RecordOrder(const Call& call, store::Connection& db, const store::MigOrde
   return Core::Record(db, entry);
 }
 
-Status OrderMig(const Call& call, store::Connection& db, const Wanted& wanted, Creation& creation) {
+// `node` is whom to wake.
+Status OrderMig(const Call& call, store::Connection& db, const Wanted& wanted, Creation& creation,
+                std::string& node) {
   RINGFENCE_ASSIGN(const model::Gpu gpu, store::GetGpu(db, call.params.find("gpu")->second));
+  node = gpu.node;
   RINGFENCE_ASSIGN(const auto gpus, store::GpusOf(db, gpu.node));
   RINGFENCE_ASSIGN(auto order, store::FindMigOrder(db, gpu.uuid));
   const std::string aim = gpu::FormatMigAim(wanted.aim);
@@ -406,16 +409,13 @@ void ListMig(const Call& call, const net::Responder& responder) {
 void OrderGpuMig(const Call& call, const net::Responder& responder) {
   Answer(responder, [&]() -> Result<net::Response> {
     RINGFENCE_ASSIGN(const Wanted wanted, ReadWanted(call.request));
-    auto response = CreateOnce(call, [&](store::Connection& db, Creation& creation) {
-      return OrderMig(call, db, wanted, creation);
-    });
     std::string node;
-    RINGFENCE_TRY(call.core.database().Read([&](store::Connection& db) -> Status {
-      RINGFENCE_ASSIGN(const model::Gpu gpu, store::GetGpu(db, call.params.find("gpu")->second));
-      node = gpu.node;
-      return {};
-    }));
-    call.core.NotifyWork(node);
+    auto response = CreateOnce(call, [&](store::Connection& db, Creation& creation) {
+      return OrderMig(call, db, wanted, creation, node);
+    });
+    if (response.has_value() && !node.empty()) {
+      call.core.NotifyWork(node);
+    }
     return response;
   });
 }
