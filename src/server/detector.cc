@@ -9,7 +9,6 @@
 #include "os/file.h"
 #include "os/log.h"
 #include "server/core.h"
-#include "store/baseline_records.h"
 
 namespace ringfence::server {
 namespace {
@@ -26,10 +25,8 @@ constexpr std::chrono::milliseconds kTick{1000};
 constexpr std::chrono::milliseconds kRetry{1000};
 constexpr std::chrono::seconds kLookEvery{2};  // at the rules' files
 constexpr std::chrono::seconds kTidyEvery{60};
-constexpr std::chrono::minutes kKeepBaselinesEvery{5};
-constexpr std::chrono::hours kBaselineLife{24 * 45};  // of a series that is not heard of any more
-constexpr std::chrono::hours kUploadTime{1};          // for all parts of a feed
-constexpr std::int64_t kUnpersistedMax = 4096;        // events that rules see again after a restart
+constexpr std::chrono::hours kUploadTime{1};    // for all parts of a feed
+constexpr std::int64_t kUnpersistedMax = 4096;  // events that rules see again after a restart
 constexpr std::int64_t kWarmEventsMax = 50'000;
 // Nodes have so long after a start to be heard of.
 constexpr std::chrono::seconds kGrace{30};
@@ -315,7 +312,7 @@ Result<bool> Detector::Step(bool leads) {
   }
   if (!leads) {
     warm_ = false;  // whoever leads next begins with what the database says
-    baselines_loaded_ = false;
+    baselines_.Unload();
     return false;
   }
   RINGFENCE_ASSIGN(const bool unseen, Evaluate());
@@ -398,7 +395,7 @@ Result<bool> Detector::Evaluate() {
     persisted_ = known.evaluated;
   }
   RINGFENCE_TRY(intel_.Look(evaluated_));
-  RINGFENCE_TRY(LoadBaselines());
+  RINGFENCE_TRY(baselines_.Ready(core_.database()));
   std::vector<store::EventRow> rows;
   RINGFENCE_TRY(core_.database().Read([&](store::Connection& db) -> Status {
     store::EventFilter filter;
@@ -438,7 +435,7 @@ Result<bool> Detector::Evaluate() {
   if (!found.empty() || evaluated - persisted_ >= kUnpersistedMax) {
     if (const Status raised = Raise(found, evaluated); !raised.has_value()) {
       warm_ = false;  // the engine has seen what nobody knows it has
-      baselines_loaded_ = false;
+      baselines_.Unload();
       evaluated_ = persisted_;
       return raised.error().code == Code::kConflict ? Result<bool>(true) : raised.error();
     }
@@ -544,37 +541,8 @@ Status Detector::RaiseInside(store::Connection& db, const std::vector<Found>& fo
   return {};
 }
 
-Status Detector::LoadBaselines() {
-  if (baselines_loaded_) {
-    return {};
-  }
-  std::vector<store::BaselineRow> rows;
-  RINGFENCE_TRY(core_.database().Read([&](store::Connection& db) -> Status {
-    RINGFENCE_ASSIGN(rows, store::ListBaselines(db, LiveBaselines::kSeriesMax));
-    return {};
-  }));
-  baselines_.Load(rows);
-  baselines_loaded_ = true;
-  baselines_kept_ = steady_clock::now();
-  return {};
-}
-
-Status Detector::KeepBaselines() {
-  if (!baselines_loaded_) {
-    return {};
-  }
-  baselines_kept_ = steady_clock::now();
-  const auto rows = baselines_.TakeChanged();
-  return core_.database().Write([&](store::Connection& db) -> Status {
-    RINGFENCE_TRY(store::PutBaselines(db, rows));
-    return store::ForgetBaselines(db, core_.Now() - kBaselineLife);
-  });
-}
-
 Status Detector::Tidy() {
-  if (steady_clock::now() - baselines_kept_ >= kKeepBaselinesEvery) {
-    RINGFENCE_TRY(KeepBaselines());
-  }
+  RINGFENCE_TRY(baselines_.KeepNowAndThen(core_.database(), core_.Now()));
   const auto now = steady_clock::now();
   if (tidied_.has_value() && now - *tidied_ < kTidyEvery) {
     return {};
@@ -625,7 +593,7 @@ void Detector::Loop(const std::stop_token& stop) {
       std::this_thread::sleep_for(kRetry);
     }
   }
-  if (const Status kept = KeepBaselines(); !kept.has_value()) {
+  if (const Status kept = baselines_.Keep(core_.database(), core_.Now()); !kept.has_value()) {
     os::Log(os::Level::kError, "baselines_not_kept", {{"why", kept.error().message}});
   }
 }

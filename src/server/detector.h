@@ -114,8 +114,6 @@ class Detector {
   Result<bool> Hunt();
   Status Raise(const std::vector<Found>& found, std::int64_t evaluated);
   Status RaiseInside(store::Connection& db, const std::vector<Found>& found) const;
-  Status LoadBaselines();
-  Status KeepBaselines();
   Status Tidy();
   void EndMinute(Timestamp now);
   detect::LiveEvent SignInEvent(const FailedSignIn& failed, Timestamp time) const;
@@ -126,8 +124,6 @@ class Detector {
   // The thread's alone.
   LiveIntel intel_;
   LiveBaselines baselines_;
-  bool baselines_loaded_ = false;
-  std::chrono::steady_clock::time_point baselines_kept_;
   detect::LiveRules live_;
   std::string stamp_;           // of the rules that live_ was read from
   bool warm_ = false;           // the engine has seen what came before evaluated_

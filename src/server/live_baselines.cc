@@ -9,6 +9,9 @@
 namespace ringfence::server {
 namespace {
 
+constexpr std::chrono::minutes kKeepEvery{5};
+constexpr std::chrono::hours kSeriesLife{24 * 45};  // of one that is not heard of any more
+
 constexpr std::int64_t kTelemetry = 99001;
 constexpr std::int64_t kAuthentication = 3002;
 constexpr std::int64_t kMinuteMs = 60'000;
@@ -246,6 +249,37 @@ void LiveBaselines::Load(const std::vector<store::BaselineRow>& rows) {
     series.minute = stored.minute;
     series_.emplace(row.name, std::move(series));
   }
+}
+
+Status LiveBaselines::Ready(store::Database& database) {
+  if (loaded_) {
+    return {};
+  }
+  std::vector<store::BaselineRow> rows;
+  RINGFENCE_TRY(database.Read([&](store::Connection& db) -> Status {
+    RINGFENCE_ASSIGN(rows, store::ListBaselines(db, kSeriesMax));
+    return {};
+  }));
+  Load(rows);
+  loaded_ = true;
+  kept_ = std::chrono::steady_clock::now();
+  return {};
+}
+
+Status LiveBaselines::Keep(store::Database& database, Timestamp now) {
+  if (!loaded_) {
+    return {};
+  }
+  kept_ = std::chrono::steady_clock::now();
+  const auto rows = TakeChanged();
+  return database.Write([&](store::Connection& db) -> Status {
+    RINGFENCE_TRY(store::PutBaselines(db, rows));
+    return store::ForgetBaselines(db, now - kSeriesLife);
+  });
+}
+
+Status LiveBaselines::KeepNowAndThen(store::Database& database, Timestamp now) {
+  return std::chrono::steady_clock::now() - kept_ < kKeepEvery ? Status() : Keep(database, now);
 }
 
 }  // namespace ringfence::server

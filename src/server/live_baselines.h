@@ -10,6 +10,7 @@
 // to a minute that is over, and teaches nothing twice; what a dead server had not stored yet is a
 // gap of minutes in the history.
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "detect/alert.h"
 #include "detect/baseline.h"
 #include "store/baseline_records.h"
+#include "store/database.h"
 #include "store/event_records.h"
 
 namespace ringfence::server {
@@ -37,6 +39,13 @@ class LiveBaselines {
   // Forgets everything, and knows what was stored. A state that is not of this build's layout is
   // passed over.
   void Load(const std::vector<store::BaselineRow>& rows);
+
+  // What was stored is known from then on, until Unload: another server may learn meanwhile.
+  Status Ready(store::Database& database);
+  void Unload() { loaded_ = false; }
+  // Stores what has changed, and forgets series that nothing was heard of for long.
+  Status Keep(store::Database& database, Timestamp now);
+  Status KeepNowAndThen(store::Database& database, Timestamp now);
 
   std::size_t series() const { return series_.size(); }
   std::uint64_t unwatched() const { return unwatched_; }
@@ -69,6 +78,8 @@ class LiveBaselines {
 
   std::map<std::string, Series, std::less<>> series_;
   std::uint64_t unwatched_ = 0;
+  bool loaded_ = false;
+  std::chrono::steady_clock::time_point kept_;
 };
 
 }  // namespace ringfence::server
